@@ -19,7 +19,8 @@ pub use package::{
 };
 pub use reason::Reason;
 pub use revision::{
-    BeforeRead, Claim, ComponentRecord, ComponentState, DeletionRecord, HookOutcome, HookRecord, PackageRevision,
-    PackageRevisionSpec, PackageRevisionStatus, Phase as RevisionPhase, RecordedComponent, RevisionRollback,
+    BeforeRead, Claim, ComponentRecord, ComponentState, DeletionRecord, HookOutcome, HookRecord,
+    PackageRevision, PackageRevisionSpec, PackageRevisionStatus, Phase as RevisionPhase, RecordedComponent,
+    RevisionRollback, RollbackRecord,
 };
 pub use status::{Attempted, Blocker, ComponentStatus, PackageStatus, RolloutPhase, RolloutStatus};

@@ -125,6 +125,10 @@ pub struct RecordedComponent {
     /// Whether an uninstall also removes CRDs, volume claims and namespaces.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delete_data: bool,
+    /// Whether it takes the place of a release with another identity, which is
+    /// uninstalled first. There is no way back from that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaces: bool,
 }
 
 fn manifests_schema(_: &mut SchemaGenerator) -> Schema {
@@ -184,6 +188,13 @@ pub struct PackageRevisionStatus {
     /// Why it stands there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// Whether every component was verified once. Stays true when the revision
+    /// is rolled back by hand later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub succeeded: bool,
+    /// The rollback under way, or the last one that ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RollbackRecord>,
     /// What happened to each component that came into question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<ComponentRecord>,
@@ -202,6 +213,29 @@ pub struct PackageRevisionStatus {
     /// What the Package looked like when its deletion was first seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<DeletionRecord>,
+}
+
+/// A rollback of the package: from whatever this revision did, to another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RollbackRecord {
+    /// Number of the revision that is returned to.
+    pub to: u64,
+    /// The request, for a rollback that somebody asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requested: Option<String>,
+    /// Why the package is rolled back.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
+    /// When the check at the end began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check_began: Option<Time>,
+    /// Seconds of the check counted up to `countedAt`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub active_seconds: u64,
+    /// Up to when time was counted; absent while the clock stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_at: Option<Time>,
 }
 
 /// Where one component stands.
@@ -247,10 +281,13 @@ pub struct ComponentRecord {
     /// When its clock started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_began: Option<Time>,
-    /// Seconds of its turn that count: not those in which Windlass was stopped
-    /// or the Package or child suspended.
+    /// Seconds of its turn counted up to `countedAt`: not those in which
+    /// Windlass was stopped or the Package or child suspended.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub active_seconds: u64,
+    /// Up to when time was counted; absent while the clock stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_at: Option<Time>,
     /// When its new spec was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_at: Option<Time>,
@@ -269,6 +306,10 @@ pub struct ComponentRecord {
     /// Whether this revision wrote a new spec for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moved: bool,
+    /// Objects its release had when it was asked to go; until they are gone it
+    /// is not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<String>,
     /// Argo CD: token of the operation asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
@@ -343,6 +384,12 @@ pub struct HookRecord {
     /// When it was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
+    /// Seconds of its run counted up to `countedAt`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub active_seconds: u64,
+    /// Up to when time was counted; absent while the clock stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_at: Option<Time>,
     /// When its end was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,

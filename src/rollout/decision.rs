@@ -1,0 +1,109 @@
+//! What is to be done, in order, and under which conditions.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::live::ObjectKey;
+use crate::api::{PackageRevisionSpec, PackageRevisionStatus, PackageStatus, Reason};
+
+/// The outcome of one look at a Package.
+///
+/// The executor first writes `records`, then runs `actions` in order and stops
+/// at the first that fails, then writes `status`. What must not be forgotten is
+/// therefore recorded before it is done, and everything that is done can be
+/// done again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// Statuses of revisions to write, before anything else.
+    pub records: Vec<Record>,
+    /// What to do, in order.
+    pub actions: Vec<Action>,
+    /// Status of the Package; compared before it is written.
+    pub status: PackageStatus,
+    /// Transitions worth an event.
+    pub events: Vec<Event>,
+    /// When to look again if nothing changes; `None`: only on a change.
+    pub look_again: Option<Duration>,
+}
+
+/// A revision's status to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Name of the revision.
+    pub revision: String,
+    /// Resource version that was decided upon.
+    pub resource_version: String,
+    /// The status.
+    pub status: PackageRevisionStatus,
+}
+
+/// What must be true of the object when a write arrives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precondition {
+    /// There is no such object.
+    Absent,
+    /// It is this object, unchanged since it was looked at.
+    Unchanged {
+        /// uid.
+        uid: String,
+        /// Resource version.
+        resource_version: String,
+    },
+    /// Whatever is there: an object that is only ever written with one content.
+    Any,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Puts our finalizer on the Package.
+    HoldPackage,
+    /// Takes our finalizer off the Package: it is gone after this.
+    ReleasePackage,
+    /// Records a new revision, with our finalizer.
+    CreateRevision(Box<PackageRevisionSpec>),
+    /// Takes our finalizer off a revision and deletes it.
+    DeleteRevision {
+        /// Name.
+        name: String,
+        /// uid.
+        uid: String,
+    },
+    /// Server-side apply as our field manager, with force.
+    Apply {
+        /// The object.
+        object: Map<String, Value>,
+        /// What must be true of the live object.
+        precondition: Precondition,
+    },
+    /// Merge patch of the live object.
+    Patch {
+        /// Which object.
+        object: ObjectKey,
+        /// uid it must have.
+        uid: String,
+        /// Resource version it must have, where it matters.
+        resource_version: Option<String>,
+        /// The patch.
+        patch: Value,
+    },
+    /// Deletes an object.
+    Delete {
+        /// Which object.
+        object: ObjectKey,
+        /// uid it must have.
+        uid: String,
+    },
+}
+
+/// A transition worth telling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Whether something went wrong.
+    pub warning: bool,
+    /// Why.
+    pub reason: Reason,
+    /// What happened; one line.
+    pub message: String,
+}

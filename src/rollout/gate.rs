@@ -1,0 +1,268 @@
+//! May a changed spec start? Refusals first, then what it has to wait for.
+//! Nothing has changed in the cluster when this is asked.
+
+use std::collections::BTreeSet;
+
+use super::history::History;
+use super::snapshot::{Peer, RevisionView, Snapshot};
+use super::wanted::Wanted;
+use crate::api::{Blocker, Claim, Reason};
+use crate::package::definition::{Definition, Requirement};
+use crate::package::names::PackageName;
+use crate::package::range::Range;
+use crate::package::version::Version;
+
+/// Why a changed spec does not start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It will not start as it is: a changed spec must mend it.
+    Refused { reason: Reason, message: String },
+    /// It starts as soon as something else has changed.
+    Waiting { reason: Reason, message: String, blocked_by: Vec<Blocker> },
+    /// It starts once the specs have been still for a moment.
+    Settling { left: std::time::Duration },
+}
+
+impl Held {
+    fn refused(reason: Reason, message: impl Into<String>) -> Self {
+        Self::Refused { reason, message: message.into() }
+    }
+}
+
+/// Judges a wanted state that differs from the latest revision.
+pub(crate) fn may_start(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
+    let history = History::new(&snapshot.revisions);
+    if let Some(verified) = history.verified() {
+        refuse_path(definition, verified)?;
+        refuse_downgrade(definition, &history, verified)?;
+    }
+    refuse_replacement(snapshot, definition, wanted)?;
+    conflicts(snapshot, wanted)?;
+    requirements(snapshot, definition)?;
+    excluded_by_requirers(snapshot, definition)?;
+    settle(snapshot, definition)
+}
+
+fn refuse_path(definition: &Definition, verified: &RevisionView) -> Result<(), Held> {
+    let (Some(from), Ok(running)) = (&definition.upgrade.from, Version::parse(&verified.spec.version)) else {
+        return Ok(());
+    };
+    if running == definition.version || from.admits(&running) {
+        return Ok(());
+    }
+    let message = format!(
+        "version {running} runs, and {} can only follow {}: go through a version in between",
+        definition.version,
+        from.as_written()
+    );
+    Err(Held::refused(Reason::UpgradePathNotAllowed, message))
+}
+
+/// An older version than *T*, or *T* itself after a move that the rollback rule
+/// would not allow to undo.
+fn refuse_downgrade(
+    definition: &Definition,
+    history: &History<'_>,
+    verified: &RevisionView,
+) -> Result<(), Held> {
+    let Ok(running) = Version::parse(&verified.spec.version) else { return Ok(()) };
+    if definition.upgrade.allow_downgrade {
+        return Ok(());
+    }
+    if definition.version.cmp_precedence(&running).is_lt() {
+        let message = format!(
+            "version {running} runs, {} is older: set upgrade.allowDowngrade if that is meant",
+            definition.version
+        );
+        return Err(Held::refused(Reason::DowngradeRefused, message));
+    }
+    let other_versions = history.since_verified().iter().filter(|revision| revision.spec.version != verified.spec.version);
+    if let (true, Err(objection)) = (definition.version == running, History::may_return_to(verified, other_versions)) {
+        let message =
+            format!("{objection}, so {running} must not run again: fix forward, or set upgrade.allowDowngrade");
+        return Err(Held::refused(Reason::DowngradeRefused, message));
+    }
+    Ok(())
+}
+
+/// Another namespace, release name or chart name for a component that runs.
+fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
+    for component in wanted.replacements(&snapshot.revisions) {
+        let allowed = definition.components.iter().any(|c| c.name.as_str() == component.name && c.replace);
+        if !allowed {
+            let message = format!(
+                "component `{}` gets another {}: that uninstalls and installs it; set install.replace if that is meant",
+                component.name, component.what
+            );
+            return Err(Held::refused(Reason::InvalidSpec, message));
+        }
+    }
+    Ok(())
+}
+
+/// Objects and releases that belong to somebody else.
+fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
+    let mut blocked_by = Vec::new();
+    let mut messages = Vec::new();
+    for (component, key) in wanted.children() {
+        let standing = snapshot.children.iter().find(|child| child.key() == key && !wanted.owns(snapshot, child));
+        if let Some(child) = standing {
+            let owner = child.package().map_or_else(|| "nobody we know".to_owned(), |p| format!("package {p}"));
+            messages.push(format!(
+                "{} {} exists and belongs to {owner}: remove it, or annotate it for adoption by `{component}`",
+                key.kind, key.name
+            ));
+            blocked_by.push(Blocker {
+                kind: key.kind.clone(),
+                namespace: key.namespace.clone(),
+                name: key.name.clone(),
+                reason: Reason::Conflict.to_string(),
+            });
+        }
+    }
+    for peer in snapshot.peers.iter().filter(|peer| !peer.deleting) {
+        let claims: BTreeSet<Claim> = wanted.claims().collect();
+        let names = wanted.children().find(|(_, key)| peer.children.contains_key(&key.name));
+        let shared = claims.intersection(&peer.claims).next();
+        if names.is_none() && shared.is_none() {
+            continue;
+        }
+        let what = match (names, shared) {
+            (Some((component, key)), _) => format!("child {} of component `{component}`", key.name),
+            (None, Some(claim)) => format!("release {}/{}", claim.namespace, claim.name),
+            (None, None) => continue,
+        };
+        messages.push(format!("{what} is also wanted by package {}", peer.name));
+        blocked_by.push(Blocker {
+            kind: "Package".into(),
+            namespace: snapshot.package.namespace.clone(),
+            name: peer.name.to_string(),
+            reason: Reason::Conflict.to_string(),
+        });
+    }
+    waiting(Reason::Conflict, messages, blocked_by)
+}
+
+fn waiting(reason: Reason, messages: Vec<String>, blocked_by: Vec<Blocker>) -> Result<(), Held> {
+    if messages.is_empty() {
+        return Ok(());
+    }
+    Err(Held::Waiting { reason, message: messages.join("; "), blocked_by })
+}
+
+/// Each required package has a last succeeded version in the range and is not
+/// moving; Kubernetes is in the range.
+fn requirements(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
+    let mut messages = Vec::new();
+    let mut blocked_by = Vec::new();
+    for requirement in &definition.requires {
+        match requirement {
+            Requirement::Kubernetes { range } => {
+                let version = snapshot.cluster.kubernetes.as_ref();
+                if !version.is_some_and(|version| range.admits(version)) {
+                    let found = version.map_or_else(|| "unknown".to_owned(), Version::to_string);
+                    messages.push(format!("Kubernetes {} is required, found {found}", range.as_written()));
+                }
+            }
+            Requirement::Package { name, range, optional } => {
+                let peer = snapshot.peers.iter().find(|peer| peer.name == *name);
+                if let Some(unmet) = unmet(snapshot, name, range.as_ref(), *optional, peer) {
+                    messages.push(unmet);
+                    blocked_by.push(package_blocker(snapshot, name));
+                }
+            }
+        }
+    }
+    waiting(Reason::RequirementsNotMet, messages, blocked_by)
+}
+
+fn unmet(
+    snapshot: &Snapshot,
+    name: &PackageName,
+    range: Option<&Range>,
+    optional: bool,
+    peer: Option<&Peer>,
+) -> Option<String> {
+    let Some(peer) = peer else {
+        return (!optional).then(|| format!("package {name} is required and does not exist"));
+    };
+    let wanted = range.map_or_else(String::new, |range| format!(" {}", range.as_written()));
+    let Some(version) = &peer.succeeded else {
+        return Some(format!("package {name}{wanted} is required and has not succeeded yet"));
+    };
+    if range.is_some_and(|range| !range.admits(version)) {
+        return Some(format!("package {name}{wanted} is required, {version} runs"));
+    }
+    is_moving(snapshot, peer).then(|| format!("package {name} is required and is moving"))
+}
+
+/// A revision has started and not ended, or is wanted and waits for something
+/// other than a refusal or the package that asks, directly or through others.
+pub(crate) fn is_moving(snapshot: &Snapshot, peer: &Peer) -> bool {
+    peer.open || (peer.wants_change && !peer.refused && !waits_for_us(snapshot, peer, &mut BTreeSet::new()))
+}
+
+fn waits_for_us(snapshot: &Snapshot, peer: &Peer, seen: &mut BTreeSet<PackageName>) -> bool {
+    seen.insert(peer.name.clone())
+        && peer.requires.iter().any(|(name, _)| {
+            *name == snapshot.package.name
+                || snapshot
+                    .peers
+                    .iter()
+                    .any(|next| next.name == *name && next.wants_change && waits_for_us(snapshot, next, seen))
+        })
+}
+
+/// A package does not start towards a version that the wanted spec of an
+/// installed requirer excludes.
+fn excluded_by_requirers(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
+    let mut messages = Vec::new();
+    let mut blocked_by = Vec::new();
+    for peer in snapshot.peers.iter().filter(|peer| peer.succeeded.is_some() && !peer.deleting) {
+        let excluding = peer.requires.iter().find(|(name, range)| {
+            *name == definition.name && range.as_ref().is_some_and(|range| !range.admits(&definition.version))
+        });
+        if let Some((_, Some(range))) = excluding {
+            messages.push(format!(
+                "package {} requires {} {}, {} is outside of it",
+                peer.name,
+                definition.name,
+                range.as_written(),
+                definition.version
+            ));
+            blocked_by.push(package_blocker(snapshot, &peer.name));
+        }
+    }
+    waiting(Reason::RequirementsNotMet, messages, blocked_by)
+}
+
+fn package_blocker(snapshot: &Snapshot, name: &PackageName) -> Blocker {
+    Blocker {
+        kind: "Package".into(),
+        namespace: snapshot.package.namespace.clone(),
+        name: name.to_string(),
+        reason: Reason::RequirementsNotMet.to_string(),
+    }
+}
+
+/// One commit changes several packages one after the other: whoever requires
+/// others starts only when it and what it requires have been still.
+fn settle(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
+    let required: Vec<&Peer> = definition
+        .requires
+        .iter()
+        .filter_map(|requirement| match requirement {
+            Requirement::Package { name, .. } => snapshot.peers.iter().find(|peer| peer.name == *name),
+            Requirement::Kubernetes { .. } => None,
+        })
+        .collect();
+    let requires_packages = definition.requires.iter().any(|r| matches!(r, Requirement::Package { .. }));
+    if !requires_packages {
+        return Ok(());
+    }
+    let still = required.iter().map(|peer| peer.still_for).chain([snapshot.package.still_for]).min().unwrap_or_default();
+    match snapshot.cluster.requirements_settle.checked_sub(still) {
+        Some(left) if !left.is_zero() => Err(Held::Settling { left }),
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,176 @@
+//! PreUpgrade hooks: one-shot releases before anything moves.
+
+use std::time::Duration;
+
+use super::clock::Clock as _;
+use super::live::Live;
+use super::release::ReleaseState;
+use super::work::{Work, timeout_of};
+use crate::api::{ComponentRecord, HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
+
+/// Where the hooks stand after one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HookStanding {
+    /// One of them runs.
+    Waiting { name: String, message: String },
+    /// One of them failed.
+    Failed { name: String, message: String },
+    /// None is left to run.
+    Done,
+}
+
+/// Whether the latest revision is an upgrade of version: only then do hooks
+/// run, not on a first install, a change of values or a rollback.
+pub(crate) fn is_upgrade_of_version(work: &Work<'_>) -> bool {
+    work.history.verified().is_some_and(|verified| verified.spec.version != work.latest.spec.version)
+}
+
+/// Runs the hooks one after the other, in declaration order.
+pub(crate) fn run(work: &mut Work<'_>) -> HookStanding {
+    if !is_upgrade_of_version(work) {
+        return HookStanding::Done;
+    }
+    for hook in work.latest.spec.components.iter().filter(|component| component.hook) {
+        if succeeded_in_this_move(work, hook) {
+            continue;
+        }
+        match one(work, hook) {
+            HookStanding::Done => {}
+            other => return other,
+        }
+    }
+    HookStanding::Done
+}
+
+/// A hook that succeeded for this *T*, target version and digest never runs
+/// twice, whichever revision ran it.
+fn succeeded_in_this_move(work: &Work<'_>, hook: &RecordedComponent) -> bool {
+    let own = work.status.hooks.iter().find(|record| record.name == hook.name);
+    match own.map(|record| record.outcome) {
+        Some(outcome) => outcome == HookOutcome::Succeeded,
+        None => {
+            let earlier = work.history.hook_outcome(hook, &work.latest.spec.version);
+            earlier.is_some_and(|(_, record)| record.outcome == HookOutcome::Succeeded)
+        }
+    }
+}
+
+fn one(work: &mut Work<'_>, hook: &RecordedComponent) -> HookStanding {
+    let waiting = |message: String| HookStanding::Waiting { name: hook.name.clone(), message };
+    let Some(mut record) = work.status.hooks.iter().find(|record| record.name == hook.name).cloned() else {
+        return match remove_leftovers(work, hook) {
+            Some(message) => waiting(message),
+            None => {
+                start(work, hook);
+                waiting(format!("hook {} was started", hook.name))
+            }
+        };
+    };
+    if record.outcome == HookOutcome::Failed {
+        return HookStanding::Failed { name: hook.name.clone(), message: failure_message(work, hook) };
+    }
+    let standing = watch(work, hook, &mut record);
+    put(work, record);
+    standing
+}
+
+/// A leftover of an earlier run is removed, and its absence awaited, before
+/// the hook runs again.
+fn remove_leftovers(work: &mut Work<'_>, hook: &RecordedComponent) -> Option<String> {
+    let leftovers: Vec<&Live> = work.children_of(&hook.name).to_vec();
+    for leftover in &leftovers {
+        work.delete(leftover);
+    }
+    let first = leftovers.first()?;
+    Some(format!("{}: removing what an earlier run of hook {} left", first.name(), hook.name))
+}
+
+fn start(work: &mut Work<'_>, hook: &RecordedComponent) {
+    let mut record = HookRecord {
+        name: hook.name.clone(),
+        from: work.latest.spec.from_version.clone(),
+        to: work.latest.spec.version.clone(),
+        outcome: HookOutcome::Running,
+        started_at: None,
+        active_seconds: 0,
+        counted_at: None,
+        finished_at: None,
+    };
+    record.start(work.now);
+    work.status.phase = RevisionPhase::Applying;
+    put(work, record);
+    work.apply(hook);
+    work.event(false, Reason::Progressing, format!("hook {} started", hook.name));
+}
+
+fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord) -> HookStanding {
+    let now = work.now;
+    let release = work.release(hook, &ComponentRecord { name: hook.name.clone(), ..ComponentRecord::default() });
+    match release.state {
+        ReleaseState::Ready => return ended(work, record, HookOutcome::Succeeded, String::new()),
+        ReleaseState::Failed => return ended(work, record, HookOutcome::Failed, release.message),
+        ReleaseState::Suspended => record.pause(now),
+        ReleaseState::Absent => {
+            // Recorded, but not written: the write did not happen, or somebody removed it.
+            work.apply(hook);
+            record.run(now);
+        }
+        ReleaseState::Foreign | ReleaseState::Queued | ReleaseState::Progressing => record.run(now),
+    }
+    let timeout = timeout_of(work.latest);
+    match timeout.checked_sub(record.elapsed(now)) {
+        Some(left) if left > Duration::ZERO => {
+            work.look_again(left);
+            HookStanding::Waiting { name: hook.name.clone(), message: release.message }
+        }
+        Some(_) | None => {
+            let message = format!("not done within {}: {}", super::turn::short(timeout), release.message);
+            ended(work, record, HookOutcome::Failed, message)
+        }
+    }
+}
+
+fn ended(work: &mut Work<'_>, record: &mut HookRecord, outcome: HookOutcome, message: String) -> HookStanding {
+    record.pause(work.now);
+    record.outcome = outcome;
+    record.finished_at = Some(work.now.as_time());
+    let name = record.name.clone();
+    match outcome {
+        HookOutcome::Succeeded | HookOutcome::Running => {
+            work.event(false, Reason::Progressing, format!("hook {name} succeeded"));
+            HookStanding::Done
+        }
+        HookOutcome::Failed => HookStanding::Failed { name, message },
+    }
+}
+
+fn failure_message(work: &Work<'_>, hook: &RecordedComponent) -> String {
+    let release = work.release(hook, &ComponentRecord { name: hook.name.clone(), ..ComponentRecord::default() });
+    match release.state {
+        ReleaseState::Failed => release.message,
+        ReleaseState::Absent
+        | ReleaseState::Foreign
+        | ReleaseState::Suspended
+        | ReleaseState::Queued
+        | ReleaseState::Progressing
+        | ReleaseState::Ready => format!("hook {} failed; its release is kept for its logs", hook.name),
+    }
+}
+
+fn put(work: &mut Work<'_>, record: HookRecord) {
+    match work.status.hooks.iter_mut().find(|existing| existing.name == record.name) {
+        Some(existing) => *existing = record,
+        None => work.status.hooks.push(record),
+    }
+}
+
+/// A retry forgets failed runs; one that succeeded is kept.
+pub(crate) fn forget_failures(work: &mut Work<'_>) {
+    work.status.hooks.retain(|record| record.outcome != HookOutcome::Failed);
+}
+
+/// Whether a hook of the latest revision runs: then even a changed spec waits
+/// for it, bounded by its timeout.
+pub(crate) fn is_running(work: &Work<'_>) -> bool {
+    work.status.hooks.iter().any(|record| record.outcome == HookOutcome::Running)
+}

@@ -1,0 +1,106 @@
+//! Objects as they were last seen in the cluster.
+
+use serde_json::{Map, Value};
+
+use crate::api::wellknown::{ANNOTATION_DIGEST, ANNOTATION_WAVE, LABEL_COMPONENT, LABEL_PACKAGE};
+
+/// What identifies an object for a write or a look-up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// `apiVersion`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// An object as it was last seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Live {
+    /// The whole object, without `managedFields`.
+    pub object: Map<String, Value>,
+}
+
+impl Live {
+    /// Wraps an object.
+    pub fn new(object: Map<String, Value>) -> Self {
+        Self { object }
+    }
+
+    /// `apiVersion`, kind, namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        key_of(&self.object)
+    }
+
+    /// Name.
+    pub fn name(&self) -> &str {
+        text(self.metadata(), "name")
+    }
+
+    /// uid.
+    pub fn uid(&self) -> &str {
+        text(self.metadata(), "uid")
+    }
+
+    /// Resource version.
+    pub fn resource_version(&self) -> &str {
+        text(self.metadata(), "resourceVersion")
+    }
+
+    /// Whether its deletion has begun.
+    pub fn is_deleting(&self) -> bool {
+        self.metadata().is_some_and(|metadata| metadata.contains_key("deletionTimestamp"))
+    }
+
+    /// Value of an annotation.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata()?.get("annotations")?.get(key)?.as_str()
+    }
+
+    /// Value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.metadata()?.get("labels")?.get(key)?.as_str()
+    }
+
+    /// Name of the component it says it stands for.
+    pub fn component(&self) -> Option<&str> {
+        self.label(LABEL_COMPONENT)
+    }
+
+    /// Name of the Package it says it belongs to.
+    pub fn package(&self) -> Option<&str> {
+        self.label(LABEL_PACKAGE)
+    }
+
+    /// The digest it says it was rendered from. No proof by itself: it survives edits.
+    pub fn digest(&self) -> Option<&str> {
+        self.annotation(ANNOTATION_DIGEST)
+    }
+
+    /// Position in the apply order, kept for uninstall; objects without one come first.
+    pub fn wave(&self) -> u32 {
+        self.annotation(ANNOTATION_WAVE).and_then(|wave| wave.parse().ok()).unwrap_or(0)
+    }
+
+    fn metadata(&self) -> Option<&Map<String, Value>> {
+        self.object.get("metadata")?.as_object()
+    }
+}
+
+/// `apiVersion`, kind, namespace and name of any object.
+pub fn key_of(object: &Map<String, Value>) -> ObjectKey {
+    let metadata = object.get("metadata").and_then(Value::as_object);
+    ObjectKey {
+        api_version: text(Some(object), "apiVersion").to_owned(),
+        kind: text(Some(object), "kind").to_owned(),
+        namespace: text(metadata, "namespace").to_owned(),
+        name: text(metadata, "name").to_owned(),
+    }
+}
+
+fn text<'a>(map: Option<&'a Map<String, Value>>, key: &str) -> &'a str {
+    map.and_then(|map| map.get(key)).and_then(Value::as_str).unwrap_or("")
+}

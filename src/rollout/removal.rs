@@ -1,0 +1,107 @@
+//! Uninstalling children, one at a time, dependents first.
+
+use std::cmp::Reverse;
+
+use super::live::{Live, ObjectKey};
+use super::release;
+use super::replace::hand_over;
+use super::work::Work;
+use crate::api::Blocker;
+use crate::engine::observe::Lookup;
+
+/// Where the removal of some children stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// They, and the objects they had, are gone.
+    Gone,
+    /// The message names what is awaited.
+    Waiting(String),
+}
+
+/// Removes children by falling wave; asks for the next only when the one
+/// before, and the objects it had, are gone.
+pub(crate) fn of(work: &mut Work<'_>, children: &[&Live]) -> Removal {
+    let mut children = children.to_vec();
+    children.sort_by_key(|child| (Reverse(child.wave()), child.name().to_owned()));
+    if let Some(child) = children.first() {
+        return Removal::Waiting(remove(work, child));
+    }
+    match left_behind(work) {
+        Some(message) => Removal::Waiting(message),
+        None => Removal::Gone,
+    }
+}
+
+fn remove(work: &mut Work<'_>, child: &Live) -> String {
+    let name = child.name().to_owned();
+    if claimed_elsewhere(work, child) {
+        hand_over(work, child);
+        return format!("{name}: handing its release over to another package");
+    }
+    if let Some(account) = missing_account(work, child) {
+        work.blocked_by.push(Blocker {
+            kind: account.kind.clone(),
+            namespace: account.namespace.clone(),
+            name: account.name.clone(),
+            reason: "NotFound".into(),
+        });
+        return format!(
+            "{name}: its account {} is gone, and without it the release would be dropped and its objects left: \
+             restore the account, or annotate the Package with deletionPolicy Orphan",
+            account.name
+        );
+    }
+    if child.is_deleting() {
+        return release::deletion_message(child);
+    }
+    if release::is_suspended(child) {
+        work.actions.push(release::lift(child));
+    }
+    remember_objects(work, child);
+    work.delete(child);
+    format!("{name}: uninstalling")
+}
+
+/// A release that a component of another Package, which is not going away,
+/// claims is never uninstalled.
+fn claimed_elsewhere(work: &Work<'_>, child: &Live) -> bool {
+    release::claim(child)
+        .is_some_and(|claim| work.snapshot.peers.iter().any(|peer| !peer.deleting && peer.claims.contains(&claim)))
+}
+
+/// The ServiceAccount that the engine needs to uninstall, if it is gone.
+fn missing_account(work: &Work<'_>, child: &Live) -> Option<ObjectKey> {
+    let account = release::service_account(child)?;
+    matches!(work.snapshot.objects.get(&account), Some(Lookup::Absent)).then_some(account)
+}
+
+/// The engine drops its own list with the child: what the release had is
+/// remembered before it is asked to go.
+fn remember_objects(work: &mut Work<'_>, child: &Live) {
+    let Some(component) = child.component() else { return };
+    let mut record = work.take_record(component);
+    record.objects = release::objects_of(child).into_iter().map(|key| written(&key)).collect();
+    work.put_record(record);
+}
+
+fn left_behind(work: &Work<'_>) -> Option<String> {
+    let remembered = work.status.components.iter().flat_map(|record| &record.objects);
+    let left = remembered.filter_map(|text| read(text)).find(|key| {
+        matches!(work.snapshot.objects.get(key), Some(Lookup::Found(_)))
+    })?;
+    Some(format!("{left}: still there although its release is gone"))
+}
+
+/// Objects that [`left_behind`] wants looked up.
+pub(crate) fn remembered(status: &crate::api::PackageRevisionStatus) -> impl Iterator<Item = ObjectKey> {
+    status.components.iter().flat_map(|record| &record.objects).filter_map(|text| read(text))
+}
+
+fn written(key: &ObjectKey) -> String {
+    format!("{}|{}|{}|{}", key.api_version, key.kind, key.namespace, key.name)
+}
+
+fn read(text: &str) -> Option<ObjectKey> {
+    let mut parts = text.split('|').map(str::to_owned);
+    Some(ObjectKey { api_version: parts.next()?, kind: parts.next()?, namespace: parts.next()?, name: parts.next()? })
+}

@@ -1,0 +1,54 @@
+//! Room for a release: hand-over from whoever held it, replacement of what
+//! stood at its place.
+
+use super::live::Live;
+use super::release;
+use super::work::Work;
+use crate::api::RecordedComponent;
+
+/// Makes room for a component's release; a message while something is still in
+/// the way.
+///
+/// A child of ours that holds the same release under another name is suspended
+/// and deleted, so that the release itself is handed over untouched. A child at
+/// the component's own place that holds another release is deleted, which
+/// uninstalls it, unless a wanted component claims that release.
+pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> Option<String> {
+    let own = work.child(component);
+    if let Some(own) = own.filter(|own| own.is_deleting()) {
+        return Some(format!("{}: its deletion is awaited", own.name()));
+    }
+    let wanted = release::object_key(component)?;
+    let holder = work.inventory().find(|child| child.key() != wanted && release::claim(child).as_ref() == Some(&component.release));
+    if let Some(holder) = holder {
+        hand_over(work, holder);
+        return Some(format!("{}: handing its release {} over", holder.name(), component.release.name));
+    }
+    let own = own?;
+    if !release::is_replaced_by(own, component) {
+        return None;
+    }
+    let claimed = release::claim(own).is_some_and(|claim| is_wanted(work, &claim));
+    if claimed {
+        hand_over(work, own);
+    } else {
+        work.delete(own);
+    }
+    Some(format!("{}: its former release is being removed", own.name()))
+}
+
+/// Whether a component of the latest revision claims a release.
+pub(crate) fn is_wanted(work: &Work<'_>, claim: &crate::api::Claim) -> bool {
+    work.latest.spec.components.iter().any(|component| !component.hook && component.release == *claim)
+}
+
+/// Lets go of a release without uninstalling it: suspend (Flux) or drop the
+/// finalizer (Argo CD), then delete the object.
+pub(crate) fn hand_over(work: &mut Work<'_>, child: &Live) {
+    if let Some(patch) = release::let_go(child) {
+        work.actions.push(patch);
+    }
+    if !child.is_deleting() && release::is_let_go(child) {
+        work.delete(child);
+    }
+}

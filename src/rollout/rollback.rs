@@ -1,0 +1,276 @@
+//! The way back: the whole package to an earlier revision.
+
+use super::clock::Clock as _;
+use super::evidence::{self, Holding};
+use super::history::{History, Unsafe};
+use super::live::Live;
+use super::release;
+use super::removal::{self, Removal};
+use super::replace;
+use super::snapshot::RevisionView;
+use super::turn::{self, Gate, Limits, Standing, short};
+use super::work::{Work, timeout_of};
+use crate::api::{ComponentRecord, ComponentState, Reason, RecordedComponent, RevisionPhase, RollbackRecord};
+use crate::engine::{Manifest, rollback_form};
+
+/// Where a rollback stands after one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Return {
+    /// A step is under way.
+    Step { name: String, message: String },
+    /// Everything is back; the check at the end waits.
+    Check { message: String },
+    /// The earlier revision runs again.
+    Done,
+    /// It could not be restored.
+    Failed { message: String },
+}
+
+/// Why a failed upgrade is not rolled back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoWayBack {
+    /// Nothing ever succeeded.
+    FirstInstall,
+    /// A revision since then forbids it.
+    Unsafe(Unsafe),
+}
+
+/// Whether the failed latest revision is rolled back, and to which one: only if
+/// **every** revision after *T* that started a hook or moved anything says
+/// `safe: true` and admits *T*'s version.
+pub(crate) fn way_back<'a>(work: &Work<'a>) -> Result<&'a RevisionView, NoWayBack> {
+    let verified = work.history.verified().ok_or(NoWayBack::FirstInstall)?;
+    let decided_now = RevisionView { status: work.status.clone(), ..work.latest.clone() };
+    let since = work.history.since_verified().iter().filter(|revision| revision.number() < work.latest.number());
+    let since: Vec<&RevisionView> = since.chain([&decided_now]).collect();
+    History::may_return_to(verified, since.into_iter()).map_err(NoWayBack::Unsafe)?;
+    Ok(verified)
+}
+
+/// Records that the package is rolled back.
+pub(crate) fn begin(work: &mut Work<'_>, to: &RevisionView, requested: Option<String>, cause: String) {
+    work.status.phase = RevisionPhase::RollingBack;
+    work.status.reason = Some(Reason::RollingBack);
+    let message = format!("rolling back to {} (revision {}): {cause}", to.spec.version, to.number());
+    work.event(true, Reason::RollingBack, message);
+    work.status.rollback = Some(RollbackRecord { to: to.number(), requested, cause, ..RollbackRecord::default() });
+    let stale = work.status.components.iter().map(|record| record.name.clone()).collect::<Vec<_>>();
+    for name in stale {
+        let mut record = work.take_record(&name);
+        record.reset();
+        (record.release_ready_at, record.verified_at, record.attempts) = (None, None, 0);
+        (record.token, record.token_succeeded) = (None, false);
+        record.state = ComponentState::Waiting;
+        work.put_record(record);
+    }
+}
+
+/// Takes a rollback as far as it will go now: touched components in reverse
+/// order, each gated on its release alone, those new since then removed at
+/// their place; then what is missing, forward; then every `readyWhen`.
+pub(crate) fn backward(work: &mut Work<'_>, target: &RevisionView) -> Return {
+    let limits = Limits { timeout: timeout_of(target), retries: target.spec.retries };
+    for step in steps(work, target) {
+        if work.record(step.name()).is_some_and(|record| is_settled(record.state)) {
+            continue;
+        }
+        match take(work, &step, limits) {
+            Standing::Verified => {}
+            Standing::Waiting(message) => return Return::Step { name: step.name().to_owned(), message },
+            Standing::Failed(message) => {
+                return Return::Failed { message: format!("component {}: {message}", step.name()) };
+            }
+        }
+    }
+    check(work, target, limits)
+}
+
+fn is_settled(state: ComponentState) -> bool {
+    matches!(state, ComponentState::Restored | ComponentState::Removed)
+}
+
+/// One step of the way back.
+enum Step<'a> {
+    /// Its former manifests are written back.
+    Restore(&'a RecordedComponent),
+    /// It is new since then: removed.
+    Remove(String),
+}
+
+impl Step<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Restore(component) => &component.name,
+            Self::Remove(name) => name,
+        }
+    }
+}
+
+/// The steps in order. What runs is restored dependents first; what is missing
+/// comes back after what it depends on.
+fn steps<'a>(work: &Work<'_>, target: &'a RevisionView) -> Vec<Step<'a>> {
+    let present = |component: &&RecordedComponent| {
+        work.child(component).is_some() || work.record(&component.name).is_some_and(|record| record.queued_at.is_some())
+    };
+    let targets: Vec<&RecordedComponent> = target.spec.components.iter().filter(|c| !c.hook).collect();
+    let new = new_since(work, target);
+    let restore = targets.iter().rev().copied().filter(present).filter(|component| is_touched(work, component));
+    let missing = targets.iter().copied().filter(|component| !present(component));
+    new.into_iter()
+        .map(Step::Remove)
+        .chain(restore.map(Step::Restore))
+        .chain(missing.map(Step::Restore))
+        .collect()
+}
+
+/// Components with a child, or a record of one, that the target does not have;
+/// dependents first.
+fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
+    let mut children: Vec<&Live> = work.inventory().filter(|child| !is_part_of(child, target)).collect();
+    children.sort_by_key(|child| std::cmp::Reverse(child.wave()));
+    let mut names: Vec<String> = Vec::new();
+    for name in children.iter().filter_map(|child| child.component()) {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Whether a child stands for a component of a revision, or for a hook, whose
+/// release is kept for its logs until the next success.
+fn is_part_of(child: &Live, revision: &RevisionView) -> bool {
+    let name = child.component().unwrap_or_default();
+    release::is_hook(child) || revision.component(name).is_some_and(|component| !component.hook)
+}
+
+fn is_touched(work: &Work<'_>, component: &RecordedComponent) -> bool {
+    let recorded = work.record(&component.name);
+    let stepped = recorded.is_some_and(|record| record.moved || record.state == ComponentState::Restoring);
+    let since = work.history.since_verified().iter().any(|revision| {
+        revision.record(&component.name).is_some_and(|record| record.moved)
+    });
+    stepped || since || !work.runs_wanted(component)
+}
+
+fn take(work: &mut Work<'_>, step: &Step<'_>, limits: Limits) -> Standing {
+    match step {
+        Step::Restore(component) => restore(work, component, limits),
+        Step::Remove(name) => remove(work, name, limits),
+    }
+}
+
+fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -> Standing {
+    if let Some(message) = replace::make_room(work, component) {
+        return Standing::Waiting(message);
+    }
+    let mut record = work.take_record(&component.name);
+    let restored = restored_form(component);
+    let written = work.child(component).is_some_and(|child| release::is_as_written(&restored, child));
+    let lifted = work.child(component).is_some_and(|child| !release::is_suspended(child));
+    if record.state == ComponentState::Waiting {
+        let now = work.now.as_time();
+        record.state = ComponentState::Restoring;
+        record.queued_at = Some(now.clone());
+        record.applied_at = Some(now);
+    }
+    if !written || !lifted {
+        write(work, &restored);
+    }
+    let standing = turn::look(work, &restored, &mut record, limits, Gate::Release);
+    record.state = match standing {
+        Standing::Verified => ComponentState::Restored,
+        Standing::Failed(_) => ComponentState::Failed,
+        Standing::Waiting(_) => ComponentState::Restoring,
+    };
+    work.put_record(record);
+    standing
+}
+
+/// The stored manifests with CRDs left alone and nobody's suspension in the way.
+fn restored_form(component: &RecordedComponent) -> RecordedComponent {
+    let mut restored = component.clone();
+    for manifest in &mut restored.manifests {
+        *manifest = rollback_form(&Manifest::from_record(std::mem::take(manifest))).into_map();
+    }
+    restored
+}
+
+fn write(work: &mut Work<'_>, component: &RecordedComponent) {
+    for manifest in &component.manifests {
+        let manifest = Manifest::from_record(manifest.clone());
+        work.apply_manifest(release::lifted(manifest));
+    }
+}
+
+fn remove(work: &mut Work<'_>, name: &str, limits: Limits) -> Standing {
+    let mut record = work.take_record(name);
+    record.start(work.now);
+    record.run(work.now);
+    record.state = ComponentState::Removing;
+    let children: Vec<&Live> = work.children_of(name).to_vec();
+    let standing = match removal::of(work, &children) {
+        Removal::Gone => {
+            record.pause(work.now);
+            record.state = ComponentState::Removed;
+            Standing::Verified
+        }
+        Removal::Waiting(message) if record.elapsed(work.now) < limits.timeout => Standing::Waiting(message),
+        Removal::Waiting(message) => {
+            record.pause(work.now);
+            record.state = ComponentState::Failed;
+            Standing::Failed(format!("not gone within {}: {message}", short(limits.timeout)))
+        }
+    };
+    work.put_record(record);
+    standing
+}
+
+/// Every `readyWhen` of the target, forward; fresh evidence is not asked for.
+fn check(work: &mut Work<'_>, target: &RevisionView, limits: Limits) -> Return {
+    let Some(mut rollback) = work.status.rollback.clone() else { return Return::Done };
+    rollback.start(work.now);
+    rollback.run(work.now);
+    let waiting = target.spec.components.iter().filter(|c| !c.hook).find_map(|component| {
+        match evidence::holds_now(work, target, component) {
+            Holding::Yes => None,
+            Holding::NotYet(message) => Some(format!("component {}: {message}", component.name)),
+        }
+    });
+    let outcome = match waiting {
+        None => Return::Done,
+        Some(message) => match limits.timeout.checked_sub(rollback.elapsed(work.now)) {
+            Some(left) if !left.is_zero() => {
+                work.look_again(left);
+                Return::Check { message }
+            }
+            Some(_) | None => {
+                Return::Failed { message: format!("not ready within {}: {message}", short(limits.timeout)) }
+            }
+        },
+    };
+    if matches!(outcome, Return::Done | Return::Failed { .. }) {
+        rollback.pause(work.now);
+    }
+    work.status.rollback = Some(rollback);
+    outcome
+}
+
+/// Lets a failed rollback go on after a retry: steps that ended well stay.
+pub(crate) fn resume(work: &mut Work<'_>) {
+    let names: Vec<String> = work.status.components.iter().map(|record| record.name.clone()).collect();
+    for name in names {
+        let mut record: ComponentRecord = work.take_record(&name);
+        if !is_settled(record.state) {
+            record.reset();
+            record.attempts = 0;
+            record.state = ComponentState::Waiting;
+            work.put_record(record);
+        }
+    }
+    if let Some(rollback) = &mut work.status.rollback {
+        rollback.reset();
+    }
+    work.status.phase = RevisionPhase::RollingBack;
+    work.status.reason = Some(Reason::RollingBack);
+}

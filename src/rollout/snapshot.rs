@@ -1,0 +1,164 @@
+//! Everything a decision is made from: one consistent look at the cluster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::live::{Live, ObjectKey};
+use crate::api::{
+    DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase,
+};
+use crate::engine::observe::Lookup;
+use crate::package::definition::Definition;
+use crate::package::names::PackageName;
+use crate::package::range::Range;
+use crate::package::version::Version;
+use crate::package::violation::Violation;
+
+/// What was seen of one Package and all it touches.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The Package.
+    pub package: PackageView,
+    /// Its revisions, numbers rising.
+    pub revisions: Vec<RevisionView>,
+    /// Labelled children, and whatever stands at a name that a child needs.
+    pub children: Vec<Live>,
+    /// Flux sources of ours, by what identifies them.
+    pub sources: Vec<Live>,
+    /// Objects that [`super::needs`] asked for.
+    pub objects: BTreeMap<ObjectKey, Lookup>,
+    /// The other Packages of the namespace.
+    pub peers: Vec<Peer>,
+    /// Facts about the cluster.
+    pub cluster: Cluster,
+}
+
+/// The Package itself.
+#[derive(Clone, Debug)]
+pub struct PackageView {
+    /// Name.
+    pub name: PackageName,
+    /// Namespace.
+    pub namespace: String,
+    /// uid.
+    pub uid: String,
+    /// Resource version.
+    pub resource_version: String,
+    /// Generation.
+    pub generation: i64,
+    /// Whether its deletion has begun.
+    pub deleting: bool,
+    /// Finalizers.
+    pub finalizers: Vec<String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// The spec, or the rules it breaks.
+    pub definition: Result<Definition, Vec<Violation>>,
+    /// `spec.suspend`, readable also where the spec as a whole is not.
+    pub suspend: bool,
+    /// `spec.deletionPolicy`, readable also where the spec as a whole is not.
+    pub deletion_policy: DeletionPolicy,
+    /// Status as last written.
+    pub status: PackageStatus,
+    /// For how long this process has seen no changed spec of it.
+    pub still_for: Duration,
+}
+
+/// One revision.
+#[derive(Clone, Debug)]
+pub struct RevisionView {
+    /// Name of the object.
+    pub name: String,
+    /// uid.
+    pub uid: String,
+    /// Resource version.
+    pub resource_version: String,
+    /// Whether its deletion has begun.
+    pub deleting: bool,
+    /// Whether it carries our finalizer.
+    pub held: bool,
+    /// What was decided.
+    pub spec: PackageRevisionSpec,
+    /// How far it got.
+    pub status: PackageRevisionStatus,
+}
+
+impl RevisionView {
+    /// Number.
+    pub fn number(&self) -> u64 {
+        self.spec.number
+    }
+
+    /// Whether it has started and not ended.
+    pub fn is_open(&self) -> bool {
+        match self.status.phase {
+            RevisionPhase::Pending
+            | RevisionPhase::Preparing
+            | RevisionPhase::Applying
+            | RevisionPhase::RollingBack => true,
+            RevisionPhase::Succeeded
+            | RevisionPhase::Failed
+            | RevisionPhase::RolledBack
+            | RevisionPhase::RollbackFailed
+            | RevisionPhase::Superseded => false,
+        }
+    }
+
+    /// Whether it started a hook or wrote a component.
+    pub fn touched_anything(&self) -> bool {
+        !self.status.hooks.is_empty() || self.status.components.iter().any(|component| component.moved)
+    }
+}
+
+/// Another Package of the namespace, as far as requirements go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peer {
+    /// Name.
+    pub name: PackageName,
+    /// Version that last succeeded.
+    pub succeeded: Option<Version>,
+    /// Whether a revision has started and not ended.
+    pub open: bool,
+    /// Whether its spec would give a new revision, or one that has not started.
+    pub wants_change: bool,
+    /// Whether what it wants was refused.
+    pub refused: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// What its spec requires.
+    pub requires: Vec<(PackageName, Option<Range>)>,
+    /// For how long this process has seen no changed spec of it.
+    pub still_for: Duration,
+    /// Identities of the releases its spec claims.
+    pub claims: BTreeSet<crate::api::Claim>,
+    /// Names of the children its spec claims, with the component.
+    pub children: BTreeMap<String, String>,
+}
+
+/// Facts about the cluster and this process.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Engines whose kinds are installed.
+    pub engines: BTreeSet<Engine>,
+    /// Engine asked for by a flag.
+    pub default_engine: Option<Engine>,
+    /// Version of Kubernetes.
+    pub kubernetes: Option<Version>,
+    /// Whether the Package's namespace is being deleted.
+    pub namespace_terminating: bool,
+    /// Whether the Package CRD is being deleted.
+    pub crd_terminating: bool,
+    /// Argo CD project of Applications.
+    pub argo_project: String,
+    /// How long packages that require others must be still before they start.
+    pub requirements_settle: Duration,
+    /// Account used where a Package names none.
+    pub default_service_account: Option<String>,
+    /// Whether a Package without an account is refused.
+    pub require_service_account: bool,
+    /// For how long this process has been watching without a gap; time before
+    /// that does not count for any clock.
+    pub watching_for: Duration,
+}

@@ -1,0 +1,132 @@
+//! A Package that is being deleted: uninstall in reverse, or let go.
+
+use super::decision::Action;
+use super::live::{Live, ObjectKey};
+use super::release;
+use super::removal::{self, Removal};
+use super::snapshot::Snapshot;
+use super::work::Work;
+use crate::api::wellknown::{
+    ANNOTATION_FORCE_DELETE, ARGO_TRACKING_ID, FINALIZER, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
+};
+use crate::api::{Blocker, DeletionPolicy, DeletionRecord, Reason};
+
+/// What becomes of the children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// They are uninstalled, dependents first.
+    Uninstall,
+    /// They stay as they are, labelled, to be taken over again.
+    Orphan,
+    /// Their namespace goes and takes them along: they are suspended first, so
+    /// that workloads elsewhere stay.
+    Namespace,
+}
+
+/// Takes a deletion as far as it will go now; a message while something is
+/// awaited.
+pub(crate) fn step(work: &mut Work<'_>) -> Option<String> {
+    let mark = owner_mark(work.snapshot);
+    let generation = work.snapshot.package.generation;
+    let first_seen = work.status.deletion.get_or_insert(DeletionRecord { generation, owner_mark: mark.clone() }).clone();
+    let waiting = match way(work.snapshot, &first_seen, &mark) {
+        Way::Orphan => None,
+        Way::Namespace => let_all_go(work),
+        Way::Uninstall => required_by(work).or_else(|| uninstall(work)),
+    };
+    if waiting.is_none() {
+        forget(work);
+    }
+    waiting
+}
+
+/// The Package is orphaned when asked for, when its kind is going away, or when
+/// somebody has applied it again since its deletion was first seen: it moved
+/// between directories or owners.
+fn way(snapshot: &Snapshot, first_seen: &DeletionRecord, mark: &str) -> Way {
+    let package = &snapshot.package;
+    let applied_again = package.generation != first_seen.generation || *mark != first_seen.owner_mark;
+    if package.deletion_policy == DeletionPolicy::Orphan || snapshot.cluster.crd_terminating || applied_again {
+        Way::Orphan
+    } else if snapshot.cluster.namespace_terminating {
+        Way::Namespace
+    } else {
+        Way::Uninstall
+    }
+}
+
+/// Who applied the Package, as Flux or Argo CD mark it.
+pub(crate) fn owner_mark(snapshot: &Snapshot) -> String {
+    let label = |key: &str| snapshot.package.labels.get(key).map_or("", String::as_str);
+    let tracking = snapshot.package.annotations.get(ARGO_TRACKING_ID).map_or("", String::as_str);
+    let flux = format!("{}/{}", label(FLUX_OWNER_NAMESPACE), label(FLUX_OWNER_NAME));
+    match (flux.as_str(), tracking) {
+        ("/", tracking) => tracking.to_owned(),
+        (_, "") => flux,
+        (_, tracking) => format!("{flux} {tracking}"),
+    }
+}
+
+/// A package that others require waits for them, unless its deletion is forced.
+fn required_by(work: &mut Work<'_>) -> Option<String> {
+    let forced = work.snapshot.package.annotations.get(ANNOTATION_FORCE_DELETE).is_some_and(|value| value == "true");
+    if forced {
+        return None;
+    }
+    let own = &work.snapshot.package.name;
+    let requirers: Vec<_> =
+        work.snapshot.peers.iter().filter(|peer| peer.requires.iter().any(|(name, _)| name == own)).collect();
+    for peer in &requirers {
+        work.blocked_by.push(Blocker {
+            kind: "Package".into(),
+            namespace: work.snapshot.package.namespace.clone(),
+            name: peer.name.to_string(),
+            reason: Reason::Deleting.to_string(),
+        });
+    }
+    let names: Vec<String> = requirers.iter().map(|peer| peer.name.to_string()).collect();
+    (!names.is_empty()).then(|| format!("required by {}: waiting until they are gone", names.join(", ")))
+}
+
+fn uninstall(work: &mut Work<'_>) -> Option<String> {
+    let children: Vec<&Live> = work.inventory().collect();
+    match removal::of(work, &children) {
+        Removal::Gone => None,
+        Removal::Waiting(message) => Some(message),
+    }
+}
+
+fn let_all_go(work: &mut Work<'_>) -> Option<String> {
+    let children: Vec<&Live> = work.inventory().filter(|child| !release::is_let_go(child)).collect();
+    for child in &children {
+        work.actions.extend(release::let_go(child));
+    }
+    let first = children.first()?;
+    Some(format!("{}: suspending it before its namespace is gone", first.name()))
+}
+
+/// Revisions lose their finalizer and go with the Package, unless children stay
+/// behind whose history they are; the Package goes last.
+fn forget(work: &mut Work<'_>) {
+    let orphaned = work.inventory().next().is_some();
+    for revision in &work.snapshot.revisions {
+        if !orphaned || revision.deleting {
+            work.actions.push(Action::DeleteRevision { name: revision.name.clone(), uid: revision.uid.clone() });
+        }
+    }
+    if !orphaned {
+        let sources: Vec<&Live> = work.snapshot.sources.iter().collect();
+        let own = work.snapshot.package.name.as_str();
+        for source in sources.into_iter().filter(|source| source.package() == Some(own)) {
+            work.delete(source);
+        }
+    }
+    if work.snapshot.package.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        work.actions.push(Action::ReleasePackage);
+    }
+}
+
+/// Accounts that an uninstall needs, to be looked up.
+pub(crate) fn accounts(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
+    snapshot.children.iter().filter_map(release::service_account)
+}

@@ -1,0 +1,117 @@
+//! The way forward: hooks, then one turn after the other, in order.
+
+use super::hooks::{self, HookStanding};
+use super::prepare::{self, Prepared};
+use super::turn::{self, Gate, Limits, Standing};
+use super::turns::{Turn, turns};
+use super::work::Work;
+use super::{evidence, replace};
+use crate::api::{ComponentRecord, ComponentState, RecordedComponent, RevisionPhase};
+use crate::rollout::clock::Clock as _;
+
+/// Where a revision stands after one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Charts are awaited; nothing has moved.
+    Preparing { message: String, not_found: bool },
+    /// A hook runs.
+    Hook { name: String, message: String },
+    /// A hook failed.
+    HookFailed { name: String, message: String },
+    /// A component's turn is open.
+    Turn { name: String, message: String },
+    /// A component failed.
+    Failed { name: String, message: String },
+    /// Every component is verified.
+    Done,
+}
+
+/// Takes the latest revision as far forward as it will go now.
+pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
+    match prepare::charts(work) {
+        Prepared::Waiting { message, not_found } => return Stage::Preparing { message, not_found },
+        Prepared::Ready => {}
+    }
+    match hooks::run(work) {
+        HookStanding::Waiting { name, message } => return Stage::Hook { name, message },
+        HookStanding::Failed { name, message } => return Stage::HookFailed { name, message },
+        HookStanding::Done => {}
+    }
+    work.status.phase = RevisionPhase::Applying;
+    let latest = work.latest;
+    let limits = work.limits();
+    let kinds = turns(latest, &work.history, |component| work.runs_wanted(component));
+    let components: Vec<&RecordedComponent> = latest.spec.components.iter().filter(|c| !c.hook).collect();
+    for (position, component) in components.iter().enumerate() {
+        let kind = kinds.get(position).copied().unwrap_or(Turn::Move);
+        if work.record(&component.name).is_some_and(|record| record.verified_at.is_some()) {
+            continue;
+        }
+        let later = components.get(position + 1..).unwrap_or_default();
+        match open(work, component, kind, later, limits) {
+            Standing::Verified => verified(work, &component.name),
+            Standing::Waiting(message) => return Stage::Turn { name: component.name.clone(), message },
+            Standing::Failed(message) => return Stage::Failed { name: component.name.clone(), message },
+        }
+    }
+    Stage::Done
+}
+
+/// The turn of one component whose predecessors are all verified.
+fn open(
+    work: &mut Work<'_>,
+    component: &RecordedComponent,
+    kind: Turn,
+    later: &[&RecordedComponent],
+    limits: Limits,
+) -> Standing {
+    let mut record = work.take_record(&component.name);
+    let standing = match kind {
+        Turn::Counted => Standing::Verified,
+        Turn::VerifyAgain => {
+            record.start(work.now);
+            evidence::remember(work, component, &mut record);
+            turn::look(work, component, &mut record, limits, Gate::Verified)
+        }
+        Turn::Move => match replace::make_room(work, component) {
+            Some(message) => Standing::Waiting(message),
+            None => {
+                write(work, component, &mut record, later);
+                turn::look(work, component, &mut record, limits, Gate::Verified)
+            }
+        },
+    };
+    work.put_record(record);
+    standing
+}
+
+/// Writes the wanted manifests, remembering first what `readyWhen` shows now.
+fn write(
+    work: &mut Work<'_>,
+    component: &RecordedComponent,
+    record: &mut ComponentRecord,
+    later: &[&RecordedComponent],
+) {
+    if work.runs_wanted(component) && record.moved {
+        return;
+    }
+    if !record.moved {
+        evidence::remember(work, component, record);
+        evidence::remember_downstream(work, component, later);
+        let now = work.now.as_time();
+        record.moved = true;
+        record.state = ComponentState::Queued;
+        record.queued_at = Some(now.clone());
+        record.applied_at = Some(now);
+    }
+    work.apply(component);
+}
+
+fn verified(work: &mut Work<'_>, name: &str) {
+    let now = work.now;
+    let mut record = work.take_record(name);
+    record.pause(now);
+    record.state = ComponentState::Verified;
+    record.verified_at = Some(now.as_time());
+    work.put_record(record);
+}

@@ -1,0 +1,164 @@
+//! The desk on which a decision is put together.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::clock::Now;
+use super::decision::{Action, Event, Precondition, Record};
+use super::history::History;
+use super::live::{Live, ObjectKey};
+use super::release::{self, Release};
+use super::snapshot::{RevisionView, Snapshot};
+use super::turn::Limits;
+use crate::api::{Blocker, ComponentRecord, PackageRevisionStatus, Reason, RecordedComponent};
+use crate::engine::Manifest;
+use crate::package::definition::DEFAULT_TIMEOUT;
+use crate::package::duration::GoDuration;
+
+/// What is being decided about the latest revision.
+pub(crate) struct Work<'a> {
+    pub snapshot: &'a Snapshot,
+    pub history: History<'a>,
+    pub latest: &'a RevisionView,
+    pub now: Now,
+    /// The latest revision's status as it will be recorded.
+    pub status: PackageRevisionStatus,
+    /// Records of other revisions to write.
+    pub other_records: Vec<Record>,
+    pub actions: Vec<Action>,
+    pub events: Vec<Event>,
+    pub blocked_by: Vec<Blocker>,
+    look_again: Option<Duration>,
+    index: BTreeMap<String, usize>,
+    by_component: BTreeMap<&'a str, Vec<&'a Live>>,
+    by_key: BTreeMap<ObjectKey, &'a Live>,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(snapshot: &'a Snapshot, latest: &'a RevisionView, now: Now) -> Self {
+        let mut by_component: BTreeMap<&str, Vec<&Live>> = BTreeMap::new();
+        for child in &snapshot.children {
+            if child.package() == Some(snapshot.package.name.as_str()) {
+                by_component.entry(child.component().unwrap_or_default()).or_default().push(child);
+            }
+        }
+        let status = latest.status.clone();
+        Self {
+            snapshot,
+            history: History::new(&snapshot.revisions),
+            latest,
+            now,
+            index: status.components.iter().enumerate().map(|(at, record)| (record.name.clone(), at)).collect(),
+            status,
+            other_records: Vec::new(),
+            actions: Vec::new(),
+            events: Vec::new(),
+            blocked_by: Vec::new(),
+            look_again: None,
+            by_component,
+            by_key: snapshot.children.iter().map(|child| (child.key(), child)).collect(),
+        }
+    }
+
+    /// Asks for another look after `after`, or earlier.
+    pub fn look_again(&mut self, after: Duration) {
+        self.look_again = Some(self.look_again.map_or(after, |earlier| earlier.min(after)));
+    }
+
+    /// When to look again.
+    pub fn next_look(&self) -> Option<Duration> {
+        self.look_again
+    }
+
+    pub fn event(&mut self, warning: bool, reason: Reason, message: impl Into<String>) {
+        self.events.push(Event { warning, reason, message: message.into() });
+    }
+
+    pub fn limits(&self) -> Limits {
+        Limits { timeout: timeout_of(self.latest), retries: self.latest.spec.retries }
+    }
+
+    /// Our live children, whatever their names.
+    pub fn inventory(&self) -> impl Iterator<Item = &'a Live> {
+        self.by_component.values().flatten().copied()
+    }
+
+    /// Our live children of a component, whatever their names.
+    pub fn children_of(&self, component: &str) -> &[&'a Live] {
+        self.by_component.get(component).map_or(&[], Vec::as_slice)
+    }
+
+    /// The live object at the place of the component's release object.
+    pub fn child(&self, component: &RecordedComponent) -> Option<&'a Live> {
+        self.by_key.get(&release::object_key(component)?).copied()
+    }
+
+    /// Whether the live child was rendered from the wanted digest, and the
+    /// fields we own are as we wrote them.
+    pub fn runs_wanted(&self, component: &RecordedComponent) -> bool {
+        self.child(component).is_some_and(|child| release::is_as_written(component, child))
+    }
+
+    /// What the engine says of a component's release.
+    pub fn release(&self, component: &RecordedComponent, record: &ComponentRecord) -> Release {
+        release::observe(self, component, record)
+    }
+
+    pub fn record(&self, name: &str) -> Option<&ComponentRecord> {
+        self.status.components.get(*self.index.get(name)?)
+    }
+
+    /// A copy of a record to change; [`Work::put_record`] puts it back.
+    pub fn take_record(&mut self, name: &str) -> ComponentRecord {
+        let existing = self.record(name).cloned();
+        existing.unwrap_or_else(|| ComponentRecord { name: name.to_owned(), ..ComponentRecord::default() })
+    }
+
+    pub fn put_record(&mut self, record: ComponentRecord) {
+        let at = *self.index.entry(record.name.clone()).or_insert(self.status.components.len());
+        match self.status.components.get_mut(at) {
+            Some(existing) => *existing = record,
+            None => self.status.components.push(record),
+        }
+    }
+
+    /// Forgets what happened to components and hooks: a fresh attempt begins.
+    pub fn forget_turns(&mut self) {
+        self.status.components.clear();
+        self.status.hooks.clear();
+        self.index.clear();
+    }
+
+    /// Applies a component's manifests, the release last.
+    pub fn apply(&mut self, component: &RecordedComponent) {
+        for manifest in &component.manifests {
+            self.apply_manifest(Manifest::from_record(manifest.clone()));
+        }
+    }
+
+    /// Applies one object; a child only as it was seen.
+    pub fn apply_manifest(&mut self, manifest: Manifest) {
+        let key = manifest.key();
+        let precondition = if release::is_release_kind(&key.kind) {
+            self.by_key.get(&key).map_or(Precondition::Absent, |live| Precondition::Unchanged {
+                uid: live.uid().to_owned(),
+                resource_version: live.resource_version().to_owned(),
+            })
+        } else {
+            Precondition::Any
+        };
+        self.actions.push(Action::Apply { object: manifest.into_map(), precondition });
+    }
+
+    /// Deletes a live object.
+    pub fn delete(&mut self, live: &Live) {
+        if !live.is_deleting() {
+            self.actions.push(Action::Delete { object: live.key(), uid: live.uid().to_owned() });
+        }
+    }
+}
+
+/// The time one turn of a revision may take.
+pub(crate) fn timeout_of(revision: &RevisionView) -> Duration {
+    GoDuration::parse(&revision.spec.timeout).unwrap_or(DEFAULT_TIMEOUT).get()
+}
