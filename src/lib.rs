@@ -5,6 +5,7 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
+//! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -14,4 +15,5 @@
 
 pub mod api;
 pub mod cli;
+pub mod engine;
 pub mod package;
