@@ -5,7 +5,9 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
-//! * [`engine`]: components as the objects that Flux or Argo CD apply;
+//! * [`engine`]: from components to the objects that Flux or Argo CD apply;
+//! * [`ready`]: what the objects of a cluster say about a release;
+//! * [`rollout`]: the decisions, from one look at the cluster to the next step;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -17,3 +19,5 @@ pub mod api;
 pub mod cli;
 pub mod engine;
 pub mod package;
+pub mod ready;
+pub mod rollout;

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::decision::Action;
-use super::live::{Live, ObjectKey, key_of};
+use super::live::{Live, key_of};
+use crate::engine::ObjectKey;
 use super::release;
 use super::removal::{self, Removal};
 use super::work::Work;

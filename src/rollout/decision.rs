@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::live::ObjectKey;
+use crate::engine::ObjectKey;
 use crate::api::{PackageRevisionSpec, PackageRevisionStatus, PackageStatus, Reason};
 
 /// The outcome of one look at a Package.

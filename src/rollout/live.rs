@@ -2,20 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::engine::ObjectKey;
 use crate::api::wellknown::{ANNOTATION_DIGEST, ANNOTATION_WAVE, LABEL_COMPONENT, LABEL_PACKAGE};
-
-/// What identifies an object for a write or a look-up.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectKey {
-    /// `apiVersion`.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
 
 /// An object as it was last seen.
 #[derive(Clone, Debug, PartialEq)]

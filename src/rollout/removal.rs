@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::live::{Live, ObjectKey};
+use super::live::Live;
+use crate::engine::ObjectKey;
 use super::release;
 use super::replace::hand_over;
 use super::work::Work;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::live::{Live, ObjectKey};
+use super::live::Live;
+use crate::engine::ObjectKey;
 use crate::api::{
     DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase,
 };

@@ -1,7 +1,8 @@
 //! A Package that is being deleted: uninstall in reverse, or let go.
 
 use super::decision::Action;
-use super::live::{Live, ObjectKey};
+use super::live::Live;
+use crate::engine::ObjectKey;
 use super::release;
 use super::removal::{self, Removal};
 use super::snapshot::Snapshot;
