@@ -1,9 +1,255 @@
 //! The decisions of Windlass: from one look at the cluster to the next step.
+//!
+//! [`decide`] is total, synchronous and without memory: everything it knows is
+//! in the [`Snapshot`]. The controller, `plan` and `rehearse` run the same one.
+//!
+//! Where to find the rules of the design:
+//!
+//! | rule | module |
+//! |---|---|
+//! | may a changed spec start: refusals, conflicts, requirements | `gate` |
+//! | charts are fetched and checked first | `prepare` |
+//! | PreUpgrade hooks | `hooks` |
+//! | who moves, who is only verified again | `turns` |
+//! | one component's turn and its clock | `turn`, `clock` |
+//! | fresh evidence | `evidence` |
+//! | what failure leads to; retry | `outcome` |
+//! | the whole package back | `rollback` |
+//! | hand-over and replacement | `replace` |
+//! | removed components, hooks, history | `cleanup`, `removal` |
+//! | a deleted Package | `uninstall` |
+//! | what was last verified, what is safe to undo | [`history`] |
+//! | conditions and reasons | `headline`, `status` |
 
+mod cleanup;
 mod clock;
+mod compile;
 mod decision;
+mod evidence;
+mod gate;
+mod headline;
 pub mod history;
+mod hooks;
 pub mod live;
+mod needs;
+mod outcome;
+mod prepare;
+mod release;
+mod removal;
+mod replace;
+mod rollback;
 mod snapshot;
+mod status;
+mod turn;
+mod turns;
+mod uninstall;
+mod walk;
+mod wanted;
+mod work;
+
+use jiff::Timestamp;
+
+use clock::Now;
+use compile::Compiled;
+use gate::Held;
+use headline::{Headline, Motion};
+use wanted::Wanted;
+use work::Work;
+
+use crate::api::wellknown::FINALIZER;
+use crate::api::{Engine, PackageStatus, Reason, RevisionPhase};
+use crate::package::definition::Definition;
+use crate::package::violation::Violation;
 
 pub use decision::{Action, Decision, Event, Precondition, Record};
+pub use needs::{Needs, needs};
+pub use snapshot::{Cluster, PackageView, Peer, RevisionView, Snapshot};
+
+/// What is to be done for a Package, given what was seen of it at `now`.
+///
+/// The same snapshot and time give the same decision. Nothing is done twice for
+/// the same evidence: an action that has had its effect is not asked for again.
+pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
+    let now = Now { time: now, watching_for: snapshot.cluster.watching_for };
+    if snapshot.package.deleting {
+        return deleted(snapshot, now);
+    }
+    if !snapshot.package.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+        let status = snapshot.package.status.clone();
+        return Decision { actions: vec![Action::HoldPackage], status, ..Decision::default() };
+    }
+    match (&snapshot.package.definition, engine(snapshot)) {
+        (Err(violations), _) => invalid(snapshot, violations, now),
+        (Ok(_), Err(headline)) => hold(snapshot, headline, now),
+        (Ok(definition), Ok(engine)) => match Wanted::of(snapshot, definition, engine) {
+            Err(error) => hold(snapshot, Headline::new(Reason::InvalidSpec, error.to_string()), now),
+            Ok(wanted) => live(snapshot, definition, &wanted, now),
+        },
+    }
+}
+
+/// Revision 1 has recorded the engine for good; before it the spec, the flag or
+/// the only installed one decides.
+fn engine(snapshot: &Snapshot) -> Result<Engine, Headline> {
+    let recorded = snapshot.revisions.last().map(|revision| revision.spec.engine);
+    let stated = snapshot.package.definition.as_ref().ok().and_then(|definition| definition.engine);
+    let installed = &snapshot.cluster.engines;
+    if let (Some(recorded), Some(stated)) = (recorded, stated)
+        && recorded != stated
+    {
+        let message = format!("engine is {}, but revision 1 was made for {}", stated.as_str(), recorded.as_str());
+        return Err(Headline::new(Reason::InvalidSpec, message));
+    }
+    let only = || if installed.len() == 1 { installed.first().copied() } else { None };
+    match recorded.or(stated).or(snapshot.cluster.default_engine).or_else(only) {
+        Some(engine) if installed.contains(&engine) => Ok(engine),
+        Some(engine) => {
+            let message = format!("the kinds of engine {} are not installed in this cluster", engine.as_str());
+            Err(Headline::new(Reason::EngineMissing, message))
+        }
+        None if installed.is_empty() => {
+            Err(Headline::new(Reason::EngineMissing, "neither Flux nor Argo CD is installed in this cluster"))
+        }
+        None => Err(Headline::new(Reason::EngineAmbiguous, "both Flux and Argo CD are installed: set spec.engine")),
+    }
+}
+
+fn invalid(snapshot: &Snapshot, violations: &[Violation], now: Now) -> Decision {
+    let message = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    hold(snapshot, Headline::new(Reason::InvalidSpec, message), now)
+}
+
+/// The spec cannot be used: what was begun goes no further, what runs stays.
+fn hold(snapshot: &Snapshot, headline: Headline, now: Now) -> Decision {
+    match snapshot.revisions.last() {
+        Some(latest) => finish(Work::new(snapshot, latest, now), &headline, None),
+        None => before_first_revision(snapshot, &headline, now, Vec::new()),
+    }
+}
+
+fn live(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted, now: Now) -> Decision {
+    match snapshot.revisions.last() {
+        Some(latest) if !wanted.differs_from(latest) => {
+            let mut work = Work::new(snapshot, latest, now);
+            work.supersede_older();
+            let (headline, open) = if snapshot.package.suspend {
+                (outcome::suspended(&mut work), None)
+            } else {
+                outcome::advance(&mut work, definition)
+            };
+            let open = open.as_ref().map(|(name, message): &(String, String)| (name.as_str(), message.as_str()));
+            finish(work, &headline, open)
+        }
+        latest => changed(snapshot, definition, wanted, latest, now),
+    }
+}
+
+/// The spec asks for something that no revision stands for yet.
+fn changed(
+    snapshot: &Snapshot,
+    definition: &Definition,
+    wanted: &Wanted,
+    latest: Option<&RevisionView>,
+    now: Now,
+) -> Decision {
+    if let Some(latest) = latest {
+        let mut work = Work::new(snapshot, latest, now);
+        if hooks::is_running(&work) {
+            let (headline, _) = outcome::finish_hook(&mut work);
+            return finish(work, &headline, None);
+        }
+    }
+    if snapshot.package.suspend {
+        let message = format!("version {} is wanted; moves are suspended", wanted.version());
+        return hold(snapshot, Headline::new(Reason::Suspended, message), now);
+    }
+    if let Err(held) = gate::may_start(snapshot, definition, wanted) {
+        return held_up(snapshot, held, now);
+    }
+    match compile::revision(snapshot, definition, wanted) {
+        Compiled::Ready(spec) => {
+            let message = format!("revision {} ({}) begins", spec.number, spec.version);
+            let headline = Headline::new(Reason::Progressing, message);
+            let mut decision = hold(snapshot, headline, now);
+            decision.actions.push(Action::CreateRevision(spec));
+            decision
+        }
+        Compiled::Waiting { actions, message } => {
+            let mut decision = hold(snapshot, Headline::new(Reason::Preparing, message), now);
+            decision.actions.extend(actions);
+            decision
+        }
+        Compiled::Refused { message } => hold(snapshot, Headline::new(Reason::InvalidSpec, message), now),
+    }
+}
+
+fn held_up(snapshot: &Snapshot, held: Held, now: Now) -> Decision {
+    let (headline, blocked_by, look_again) = match held {
+        Held::Refused { reason, message } => (Headline::new(reason, message), Vec::new(), None),
+        Held::Waiting { reason, message, blocked_by } => (Headline::new(reason, message), blocked_by, None),
+        Held::Settling { left } => {
+            let message = "waiting until this package and what it requires have been unchanged for a moment";
+            (Headline::new(Reason::Progressing, message), Vec::new(), Some(left))
+        }
+    };
+    let mut decision = match snapshot.revisions.last() {
+        Some(latest) => {
+            let mut work = Work::new(snapshot, latest, now);
+            work.blocked_by = blocked_by;
+            finish(work, &headline, None)
+        }
+        None => before_first_revision(snapshot, &headline, now, blocked_by),
+    };
+    decision.look_again = look_again.into_iter().chain(decision.look_again).min();
+    decision
+}
+
+fn before_first_revision(
+    snapshot: &Snapshot,
+    headline: &Headline,
+    now: Now,
+    blocked_by: Vec<crate::api::Blocker>,
+) -> Decision {
+    let status = status::without_revision(snapshot, headline, now, blocked_by);
+    Decision { status, ..Decision::default() }
+}
+
+/// A Package that is being deleted.
+fn deleted(snapshot: &Snapshot, now: Now) -> Decision {
+    let Some(latest) = snapshot.revisions.last() else {
+        let held = snapshot.package.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
+        let actions = if held { vec![Action::ReleasePackage] } else { Vec::new() };
+        return Decision { actions, status: snapshot.package.status.clone(), ..Decision::default() };
+    };
+    let mut work = Work::new(snapshot, latest, now);
+    match uninstall::step(&mut work) {
+        Some(message) => finish(work, &Headline::new(Reason::Deleting, message), None),
+        None => {
+            let mut decision = finish(work, &Headline::new(Reason::Deleting, "done"), None);
+            decision.status = snapshot.package.status.clone();
+            decision
+        }
+    }
+}
+
+/// Puts the decision together.
+fn finish(mut work: Work<'_>, headline: &Headline, open: Option<(&str, &str)>) -> Decision {
+    let ended = matches!(
+        work.status.phase,
+        RevisionPhase::Succeeded | RevisionPhase::RolledBack | RevisionPhase::Failed | RevisionPhase::RollbackFailed
+    );
+    if ended || headline.motion == Motion::Stalled {
+        work.status.reason = Some(headline.reason).filter(|_| ended).or(work.status.reason);
+    }
+    let status: PackageStatus = status::of(&work, headline, open);
+    let mut records = std::mem::take(&mut work.other_records);
+    if work.status != work.latest.status {
+        records.push(Record {
+            revision: work.latest.name.clone(),
+            resource_version: work.latest.resource_version.clone(),
+            status: work.status.clone(),
+        });
+    }
+    let look_again = work.next_look();
+    Decision { records, actions: work.actions, status, events: work.events, look_again }
+}

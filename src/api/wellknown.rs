@@ -24,6 +24,8 @@ pub const ANNOTATION_DIGEST: &str = "windlass.dev/digest";
 pub const ANNOTATION_WAVE: &str = "windlass.dev/wave";
 /// Annotation on children in native mode: fingerprint of everything above the component.
 pub const ANNOTATION_UPSTREAM: &str = "windlass.dev/upstream";
+/// Annotation on the child of a hook: number of the revision that runs it.
+pub const ANNOTATION_HOOK: &str = "windlass.dev/hook";
 /// Annotation on a foreign object: `<namespace>/<package>/<component>` that may take it over.
 pub const ANNOTATION_ADOPT: &str = "windlass.dev/adopt";
 /// Annotation on a Package: a new value asks for another attempt.

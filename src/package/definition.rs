@@ -254,3 +254,24 @@ pub enum ReadyTest {
     /// A CEL expression is true.
     Expr(String),
 }
+
+impl From<&ReadyWhen> for crate::api::ReadyWhen {
+    /// Every default is written out.
+    fn from(entry: &ReadyWhen) -> Self {
+        let (condition, status, expr) = match &entry.test {
+            ReadyTest::Condition { condition, status } => (Some(condition.clone()), Some(status.clone()), None),
+            ReadyTest::Expr(expr) => (None, None, Some(expr.clone())),
+        };
+        Self {
+            api_version: entry.api_version.clone(),
+            kind: entry.kind.clone(),
+            name: entry.name.clone(),
+            namespace: Some(entry.namespace.to_string()),
+            condition,
+            status,
+            expr,
+            settle: Some(entry.settle.to_string()),
+            failed: entry.failed.clone(),
+        }
+    }
+}

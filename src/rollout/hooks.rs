@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::clock::Clock as _;
 use super::live::Live;
-use super::release::ReleaseState;
+use crate::ready::release::{Activity, ReleaseState};
 use super::work::{Work, timeout_of};
 use crate::api::{ComponentRecord, HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
 
@@ -108,14 +108,19 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
     let release = work.release(hook, &ComponentRecord { name: hook.name.clone(), ..ComponentRecord::default() });
     match release.state {
         ReleaseState::Ready => return ended(work, record, HookOutcome::Succeeded, String::new()),
-        ReleaseState::Failed => return ended(work, record, HookOutcome::Failed, release.message),
+        ReleaseState::Failed(_) | ReleaseState::Progressing(Activity::Degraded) => {
+            return ended(work, record, HookOutcome::Failed, release.message);
+        }
         ReleaseState::Suspended => record.pause(now),
-        ReleaseState::Absent => {
+        ReleaseState::Absent | ReleaseState::Outdated => {
             // Recorded, but not written: the write did not happen, or somebody removed it.
             work.apply(hook);
             record.run(now);
         }
-        ReleaseState::Foreign | ReleaseState::Queued | ReleaseState::Progressing => record.run(now),
+        ReleaseState::Foreign(_)
+        | ReleaseState::Deleting
+        | ReleaseState::Queued
+        | ReleaseState::Progressing(Activity::Working | Activity::AwaitingSource) => record.run(now),
     }
     let timeout = timeout_of(work.latest);
     match timeout.checked_sub(record.elapsed(now)) {
@@ -147,12 +152,14 @@ fn ended(work: &mut Work<'_>, record: &mut HookRecord, outcome: HookOutcome, mes
 fn failure_message(work: &Work<'_>, hook: &RecordedComponent) -> String {
     let release = work.release(hook, &ComponentRecord { name: hook.name.clone(), ..ComponentRecord::default() });
     match release.state {
-        ReleaseState::Failed => release.message,
+        ReleaseState::Failed(_) | ReleaseState::Progressing(Activity::Degraded) => release.message,
         ReleaseState::Absent
-        | ReleaseState::Foreign
+        | ReleaseState::Foreign(_)
+        | ReleaseState::Deleting
+        | ReleaseState::Outdated
         | ReleaseState::Suspended
         | ReleaseState::Queued
-        | ReleaseState::Progressing
+        | ReleaseState::Progressing(Activity::Working | Activity::AwaitingSource)
         | ReleaseState::Ready => format!("hook {} failed; its release is kept for its logs", hook.name),
     }
 }

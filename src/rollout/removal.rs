@@ -8,7 +8,7 @@ use super::release;
 use super::replace::hand_over;
 use super::work::Work;
 use crate::api::Blocker;
-use crate::engine::observe::Lookup;
+use crate::ready::evidence::Lookup;
 
 /// Where the removal of some children stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

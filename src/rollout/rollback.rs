@@ -1,7 +1,7 @@
 //! The way back: the whole package to an earlier revision.
 
 use super::clock::Clock as _;
-use super::evidence::{self, Holding};
+use super::evidence;
 use super::history::{History, Unsafe};
 use super::live::Live;
 use super::release;
@@ -232,10 +232,7 @@ fn check(work: &mut Work<'_>, target: &RevisionView, limits: Limits) -> Return {
     rollback.start(work.now);
     rollback.run(work.now);
     let waiting = target.spec.components.iter().filter(|c| !c.hook).find_map(|component| {
-        match evidence::holds_now(work, target, component) {
-            Holding::Yes => None,
-            Holding::NotYet(message) => Some(format!("component {}: {message}", component.name)),
-        }
+        evidence::awaited_now(work, target, component).map(|m| format!("component {}: {m}", component.name))
     });
     let outcome = match waiting {
         None => Return::Done,

@@ -8,7 +8,7 @@ use crate::engine::ObjectKey;
 use crate::api::{
     DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase,
 };
-use crate::engine::observe::Lookup;
+use crate::ready::evidence::Lookup;
 use crate::package::definition::Definition;
 use crate::package::names::PackageName;
 use crate::package::range::Range;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
-use super::release::{Release, ReleaseState};
+use crate::ready::release::{Failure, ReleaseState};
 use super::work::Work;
 use crate::api::{ComponentRecord, ComponentState, RecordedComponent};
 
@@ -15,6 +15,8 @@ pub(crate) enum Standing {
     Waiting(String),
     /// It runs the wanted digest, is ready, and its evidence is fresh.
     Verified,
+    /// It cannot go on because the account in use lacks a right.
+    Denied(String),
     /// It failed.
     Failed(String),
 }
@@ -52,19 +54,19 @@ pub(crate) fn look(
             record.state = ComponentState::Suspended;
             return Standing::Waiting(release.message);
         }
-        ReleaseState::Absent | ReleaseState::Foreign | ReleaseState::Queued => {
+        ReleaseState::Absent
+        | ReleaseState::Foreign(_)
+        | ReleaseState::Deleting
+        | ReleaseState::Outdated
+        | ReleaseState::Queued => {
             record.state = ComponentState::Queued;
             Standing::Waiting(release.message)
         }
-        ReleaseState::Progressing => {
-            record.start(now);
-            record.state = ComponentState::Progressing;
-            Standing::Waiting(release.message)
-        }
-        ReleaseState::Failed => {
-            record.start(now);
-            record.state = ComponentState::Progressing;
-            failed_attempt(&release, limits)
+        ReleaseState::Progressing(_) => at_work(record, now, Standing::Waiting(release.message)),
+        ReleaseState::Failed(failure) => {
+            let over = failure == Failure::GivenUp || release.attempts > limits.retries;
+            let message = release.message;
+            at_work(record, now, if over { Standing::Failed(message) } else { Standing::Waiting(message) })
         }
         ReleaseState::Ready => {
             record.start(now);
@@ -80,14 +82,11 @@ pub(crate) fn look(
     settle(work, record, standing, limits, now)
 }
 
-/// Attempts that ended before the timeout are forgiven up to the retries; an
-/// engine that has given up is not waited for.
-fn failed_attempt(release: &Release, limits: Limits) -> Standing {
-    if release.exhausted || release.attempts > limits.retries {
-        Standing::Failed(release.message.clone())
-    } else {
-        Standing::Waiting(release.message.clone())
-    }
+/// The engine has begun: the clock runs.
+fn at_work(record: &mut ComponentRecord, now: Now, standing: Standing) -> Standing {
+    record.start(now);
+    record.state = ComponentState::Progressing;
+    standing
 }
 
 fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Standing {
@@ -99,6 +98,7 @@ fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut Compon
             }
             Standing::Waiting(message)
         }
+        Judged::Denied(message) => Standing::Denied(message),
         Judged::Failed(message) => Standing::Failed(message),
     }
 }
@@ -113,20 +113,17 @@ fn settle(
     now: Now,
 ) -> Standing {
     let standing = match standing {
+        Standing::Waiting(message) | Standing::Denied(message) if record.is_started() && out_of_time(record, limits, now) => {
+            Standing::Failed(format!("not ready within {}: {message}", short(limits.timeout)))
+        }
         Standing::Waiting(message) if record.is_started() => {
-            let elapsed = record.elapsed(now);
-            match limits.timeout.checked_sub(elapsed) {
-                Some(left) if !left.is_zero() => {
-                    work.look_again(left);
-                    Standing::Waiting(message)
-                }
-                Some(_) | None => Standing::Failed(format!("not ready within {}: {message}", short(limits.timeout))),
-            }
+            work.look_again(limits.timeout.saturating_sub(record.elapsed(now)));
+            Standing::Waiting(message)
         }
         other => other,
     };
     match &standing {
-        Standing::Waiting(_) => {}
+        Standing::Waiting(_) | Standing::Denied(_) => {}
         Standing::Verified => record.pause(now),
         Standing::Failed(_) => {
             record.pause(now);
@@ -134,6 +131,10 @@ fn settle(
         }
     }
     standing
+}
+
+fn out_of_time(record: &ComponentRecord, limits: Limits, now: Now) -> bool {
+    record.elapsed(now) >= limits.timeout
 }
 
 /// A duration as people write it, to the second.

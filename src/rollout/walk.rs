@@ -5,7 +5,8 @@ use super::prepare::{self, Prepared};
 use super::turn::{self, Gate, Limits, Standing};
 use super::turns::{Turn, turns};
 use super::work::Work;
-use super::{evidence, replace};
+use super::evidence::{self, Remembered};
+use super::replace;
 use crate::api::{ComponentRecord, ComponentState, RecordedComponent, RevisionPhase};
 use crate::rollout::clock::Clock as _;
 
@@ -20,6 +21,8 @@ pub(crate) enum Stage {
     HookFailed { name: String, message: String },
     /// A component's turn is open.
     Turn { name: String, message: String },
+    /// The account in use lacks a right.
+    Denied { name: String, message: String },
     /// A component failed.
     Failed { name: String, message: String },
     /// Every component is verified.
@@ -38,6 +41,7 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
         HookStanding::Done => {}
     }
     work.status.phase = RevisionPhase::Applying;
+    evidence::follow(work);
     let latest = work.latest;
     let limits = work.limits();
     let kinds = turns(latest, &work.history, |component| work.runs_wanted(component));
@@ -51,6 +55,7 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
         match open(work, component, kind, later, limits) {
             Standing::Verified => verified(work, &component.name),
             Standing::Waiting(message) => return Stage::Turn { name: component.name.clone(), message },
+            Standing::Denied(message) => return Stage::Denied { name: component.name.clone(), message },
             Standing::Failed(message) => return Stage::Failed { name: component.name.clone(), message },
         }
     }
@@ -70,15 +75,19 @@ fn open(
         Turn::Counted => Standing::Verified,
         Turn::VerifyAgain => {
             record.start(work.now);
-            evidence::remember(work, component, &mut record);
-            turn::look(work, component, &mut record, limits, Gate::Verified)
+            match evidence::remember(work, component, &mut record) {
+                Remembered::Yes => turn::look(work, component, &mut record, limits, Gate::Verified),
+                Remembered::NotRead(message) => Standing::Waiting(message),
+                Remembered::Denied(message) => Standing::Denied(message),
+            }
         }
         Turn::Move => match replace::make_room(work, component) {
             Some(message) => Standing::Waiting(message),
-            None => {
-                write(work, component, &mut record, later);
-                turn::look(work, component, &mut record, limits, Gate::Verified)
-            }
+            None => match write(work, component, &mut record, later) {
+                Remembered::Yes => turn::look(work, component, &mut record, limits, Gate::Verified),
+                Remembered::NotRead(message) => Standing::Waiting(message),
+                Remembered::Denied(message) => Standing::Denied(message),
+            },
         },
     };
     work.put_record(record);
@@ -91,13 +100,19 @@ fn write(
     component: &RecordedComponent,
     record: &mut ComponentRecord,
     later: &[&RecordedComponent],
-) {
+) -> Remembered {
     if work.runs_wanted(component) && record.moved {
-        return;
+        return Remembered::Yes;
     }
     if !record.moved {
-        evidence::remember(work, component, record);
-        evidence::remember_downstream(work, component, later);
+        match evidence::remember(work, component, record) {
+            Remembered::Yes => {}
+            not_yet => return not_yet,
+        }
+        match evidence::remember_downstream(work, component, later) {
+            Remembered::Yes => {}
+            not_yet => return not_yet,
+        }
         let now = work.now.as_time();
         record.moved = true;
         record.state = ComponentState::Queued;
@@ -105,6 +120,7 @@ fn write(
         record.applied_at = Some(now);
     }
     work.apply(component);
+    Remembered::Yes
 }
 
 fn verified(work: &mut Work<'_>, name: &str) {

@@ -11,7 +11,7 @@ use crate::engine::ObjectKey;
 use super::release::{self, Release};
 use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
-use crate::api::{Blocker, ComponentRecord, PackageRevisionStatus, Reason, RecordedComponent};
+use crate::api::{Blocker, ComponentRecord, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
 use crate::engine::Manifest;
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
@@ -128,6 +128,26 @@ impl<'a> Work<'a> {
         self.status.components.clear();
         self.status.hooks.clear();
         self.index.clear();
+    }
+
+    /// Puts the record back to what it was: a look that led nowhere.
+    pub fn restore_status(&mut self, status: PackageRevisionStatus) {
+        self.index = status.components.iter().enumerate().map(|(at, record)| (record.name.clone(), at)).collect();
+        self.status = status;
+    }
+
+    /// An older revision that had not ended was superseded by the latest.
+    pub fn supersede_older(&mut self) {
+        let older = self.snapshot.revisions.iter().filter(|revision| revision.number() < self.latest.number());
+        for revision in older.filter(|revision| revision.is_open()) {
+            let mut status = revision.status.clone();
+            status.phase = RevisionPhase::Superseded;
+            self.other_records.push(Record {
+                revision: revision.name.clone(),
+                resource_version: revision.resource_version.clone(),
+                status,
+            });
+        }
     }
 
     /// Applies a component's manifests, the release last.

@@ -1,0 +1,252 @@
+//! From what is wanted to the record of a revision: rendered once, kept for good.
+
+use std::collections::BTreeMap;
+
+use super::decision::{Action, Precondition};
+use super::history::History;
+use super::live::Live;
+use super::snapshot::{RevisionView, Snapshot};
+use super::wanted::Wanted;
+use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID};
+use crate::api::{Engine, PackageRevisionSpec, RecordedComponent};
+use crate::ready::evidence::Lookup;
+use crate::engine::{
+    ArgoTarget, CanaryGuard, Commit, Destination, FluxTarget, GitOrigin, HookRun, Manifest, ObjectKey, Owner, PathPin,
+    RenderContext, RenderError, Target, preparation, render,
+};
+use crate::package::definition::{ChartSource, Component, Definition, PathChart};
+use crate::package::digest::ComponentDigest;
+use crate::package::names::ObjectName;
+use crate::package::version::Version;
+
+/// Largest revision, in bytes of JSON: what etcd takes, with room for metadata.
+pub(crate) const MAX_REVISION: usize = 1024 * 1024;
+
+/// What compiling came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Compiled {
+    /// The record.
+    Ready(Box<PackageRevisionSpec>),
+    /// Something must be known first.
+    Waiting { actions: Vec<Action>, message: String },
+    /// It cannot be recorded.
+    Refused { message: String },
+}
+
+/// Why a component has no manifests.
+enum Missing {
+    Waiting { actions: Vec<Action>, message: String },
+    Refused(RenderError),
+}
+
+impl From<RenderError> for Missing {
+    fn from(error: RenderError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// Compiles the next revision of a Package.
+pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Compiled {
+    let definition = with_account(snapshot, definition);
+    if definition.service_account.is_none() && snapshot.cluster.require_service_account {
+        let message = "serviceAccountName is required in this cluster".to_owned();
+        return Compiled::Refused { message };
+    }
+    let history = History::new(&snapshot.revisions);
+    let verified = history.verified();
+    let number = history.latest().map_or(1, |latest| latest.number() + 1);
+    let compiler = Compiler { snapshot, definition: &definition, wanted, history, verified, number };
+    let mut components = Vec::with_capacity(wanted.components.len());
+    for (component, &position) in wanted.components.iter().zip(&wanted.positions) {
+        let Some(defined) = definition.components.get(position) else { continue };
+        match compiler.component(component, defined) {
+            Ok(component) => components.push(component),
+            Err(Missing::Waiting { actions, message }) => return Compiled::Waiting { actions, message },
+            Err(Missing::Refused(error)) => return Compiled::Refused { message: error.to_string() },
+        }
+    }
+    sized(PackageRevisionSpec {
+        package: definition.name.to_string(),
+        number,
+        version: wanted.version().to_owned(),
+        from_version: verified.map(|verified| verified.spec.version.clone()).unwrap_or_default(),
+        base: verified.map(RevisionView::number),
+        rollback: wanted.rollback.clone(),
+        timeout: definition.upgrade.timeout.to_string(),
+        retries: definition.upgrade.retries,
+        commit: String::new(),
+        engine: wanted.engine,
+        components,
+    })
+}
+
+/// The account that the children act as: the Package's, else the default one.
+fn with_account(snapshot: &Snapshot, definition: &Definition) -> Definition {
+    let mut definition = definition.clone();
+    if definition.service_account.is_none() {
+        let default = snapshot.cluster.default_service_account.as_deref();
+        definition.service_account = default.and_then(|name| ObjectName::parse(name).ok());
+    }
+    definition
+}
+
+fn sized(spec: PackageRevisionSpec) -> Compiled {
+    let size_of = |value: &dyn Fn() -> serde_json::Result<String>| value().map_or(0, |text| text.len());
+    let size = size_of(&|| serde_json::to_string(&spec));
+    if size <= MAX_REVISION {
+        return Compiled::Ready(Box::new(spec));
+    }
+    let sizes = spec.components.iter().map(|component| (size_of(&|| serde_json::to_string(component)), &component.name));
+    let largest = sizes.max().map(|(size, name)| format!(", `{name}` takes {size} of them")).unwrap_or_default();
+    let message = format!(
+        "the revision has {size} bytes, {MAX_REVISION} are allowed{largest}: move values into a ConfigMap (valuesFrom)"
+    );
+    Compiled::Refused { message }
+}
+
+struct Compiler<'a> {
+    snapshot: &'a Snapshot,
+    definition: &'a Definition,
+    wanted: &'a Wanted,
+    history: History<'a>,
+    verified: Option<&'a RevisionView>,
+    number: u64,
+}
+
+impl Compiler<'_> {
+    fn component(&self, outline: &RecordedComponent, defined: &Component) -> Result<RecordedComponent, Missing> {
+        let mut component = outline.clone();
+        component.replaces =
+            self.wanted.replacements(&self.snapshot.revisions).iter().any(|r| r.component == component.name);
+        component.manifests = match (self.stored(outline), defined.hook) {
+            (Some(stored), false) => stored,
+            (_, true) if !self.is_upgrade_of_version() => Vec::new(),
+            (None, false) | (_, true) => self.render(outline, defined)?,
+        };
+        Ok(component)
+    }
+
+    fn is_upgrade_of_version(&self) -> bool {
+        self.verified.is_some_and(|verified| verified.spec.version != self.wanted.version())
+    }
+
+    /// A component whose digest is known keeps its stored manifests verbatim: a
+    /// newer Windlass, or a new commit, moves nothing by itself.
+    fn stored(&self, outline: &RecordedComponent) -> Option<Vec<serde_json::Map<String, serde_json::Value>>> {
+        let mut known = self.snapshot.revisions.iter().rev().filter_map(|revision| revision.component(&outline.name));
+        let known = known.find(|known| known.digest == outline.digest && !known.hook && !known.manifests.is_empty())?;
+        Some(known.manifests.clone())
+    }
+
+    fn render(
+        &self,
+        outline: &RecordedComponent,
+        defined: &Component,
+    ) -> Result<Vec<serde_json::Map<String, serde_json::Value>>, Missing> {
+        let digest = ComponentDigest::from_record(outline.digest.clone());
+        let versions = self.hook_versions(defined);
+        let hook = versions.as_ref().map(|(from, migrated_to)| HookRun {
+            number: self.number,
+            from,
+            to: &self.definition.version,
+            migrated_to: migrated_to.as_ref(),
+        });
+        let destination = Destination::in_cluster();
+        let argo = Target::Argo(ArgoTarget { project: &self.snapshot.cluster.argo_project, destination: &destination });
+        let flux = |path_pin| Target::Flux(FluxTarget { path_pin, depends_on: &[] });
+        let context = |target| RenderContext {
+            package: self.definition,
+            wave: outline.wave,
+            digest: &digest,
+            hook: hook.clone(),
+            owner: Owner::Controller,
+            guard: CanaryGuard::Rendered,
+            annotations: self.annotations(defined.hook),
+            target,
+        };
+        let rendered = match (self.wanted.engine, &defined.chart) {
+            (Engine::Argo, _) => render(defined, &context(argo))?,
+            (Engine::Flux, ChartSource::Repository(_)) => render(defined, &context(flux(PathPin::Follow)))?,
+            (Engine::Flux, ChartSource::Path(chart)) => {
+                let follower = preparation(defined, &context(flux(PathPin::Follow)))?;
+                let (origin, commit) = self.pinned(chart, &follower)?;
+                render(defined, &context(flux(PathPin::Commit { origin: &origin, commit: &commit })))?
+            }
+        };
+        Ok(rendered.into_objects().into_iter().map(Manifest::into_map).collect())
+    }
+
+    fn hook_versions(&self, defined: &Component) -> Option<(Version, Option<Version>)> {
+        let from = self.verified.filter(|_| defined.hook)?;
+        let migrated_to = self.history.migrated_to().and_then(|version| Version::parse(version).ok());
+        Some((Version::parse(&from.spec.version).ok()?, migrated_to))
+    }
+
+    /// Shows the children under the Package's own Application in Argo CD's tree,
+    /// and keeps that Application from comparing, pruning or deleting them.
+    fn annotations(&self, hook: bool) -> BTreeMap<&'static str, String> {
+        let mut annotations = BTreeMap::new();
+        if hook {
+            annotations.insert(ANNOTATION_HOOK, self.number.to_string());
+        }
+        let tracking = self.snapshot.package.annotations.get(ARGO_TRACKING_ID);
+        if let Some((application, _)) = tracking.and_then(|id| id.split_once(':')) {
+            annotations.insert(ARGO_TRACKING_ID, application.to_owned());
+            annotations.insert(ARGO_COMPARE_OPTIONS, "IgnoreExtraneous".to_owned());
+            annotations.insert(ARGO_SYNC_OPTIONS, "Prune=false,Delete=false".to_owned());
+        }
+        annotations
+    }
+
+    /// The commit in which the chart has the wanted version: a chart of ours
+    /// follows the source until its artifact shows it.
+    fn pinned(&self, chart: &PathChart, follower: &[Manifest]) -> Result<(GitOrigin, Commit), Missing> {
+        let wanted = chart.chart_version.as_ref().map(Version::as_written).unwrap_or_default();
+        let key = follower.last().map(Manifest::key);
+        let live = self.snapshot.sources.iter().find(|source| Some(source.key()) == key);
+        let artifact = live.and_then(|live| artifact_of(live)).filter(|(version, _)| version == wanted);
+        let commit = artifact.and_then(|(_, revision)| Commit::parse(&revision));
+        let source = self.definition.source.as_ref().and_then(|source| self.git_repository(&source.name));
+        match (commit, source) {
+            (Some(commit), Some(origin)) => Ok((origin, commit)),
+            _ => {
+                let found = live.and_then(artifact_of).map_or_else(|| "nothing yet".to_owned(), |(found, _)| found);
+                let message = format!("chart {} is wanted at {wanted}, the source shows {found}", chart.path.as_str());
+                let actions = follower.iter().filter(|_| live.is_none()).cloned();
+                let apply = |object: Manifest| Action::Apply {
+                    object: object.into_map(),
+                    precondition: Precondition::Any,
+                };
+                Err(Missing::Waiting { actions: actions.map(apply).collect(), message })
+            }
+        }
+    }
+
+    fn git_repository(&self, name: &str) -> Option<GitOrigin> {
+        match self.snapshot.objects.get(&git_repository_key(self.snapshot, name))? {
+            Lookup::Found(object) => GitOrigin::from_spec(object.get("spec")?.as_object()?),
+            Lookup::Absent | Lookup::KindUnknown | Lookup::Denied | Lookup::Pending => None,
+        }
+    }
+}
+
+/// Where the Package's `sourceRef` stands.
+pub(crate) fn git_repository_key(snapshot: &Snapshot, name: &str) -> ObjectKey {
+    ObjectKey {
+        api_version: "source.toolkit.fluxcd.io/v1".into(),
+        kind: "GitRepository".into(),
+        namespace: snapshot.package.namespace.clone(),
+        name: name.to_owned(),
+    }
+}
+
+/// Chart version and source revision of a HelmChart that is up to date
+/// (`status.artifact.revision`, `status.observedSourceArtifactRevision`).
+fn artifact_of(live: &Live) -> Option<(String, String)> {
+    let status = live.object.get("status")?;
+    let generation = live.object.get("metadata")?.get("generation")?;
+    (status.get("observedGeneration")? == generation).then_some(())?;
+    let version = status.get("artifact")?.get("revision")?.as_str()?;
+    let revision = status.get("observedSourceArtifactRevision")?.as_str()?;
+    Some((version.to_owned(), revision.to_owned()))
+}

@@ -1,0 +1,59 @@
+//! What must be looked up before a decision can be made.
+
+use std::collections::BTreeSet;
+
+use super::snapshot::{RevisionView, Snapshot};
+use super::{compile, removal, uninstall};
+use crate::api::RevisionPhase;
+use crate::engine::ObjectKey;
+use crate::package::definition::ChartSource;
+
+/// Objects to look up, and as whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// As the Package's account: objects of `readyWhen`, and what releases had.
+    pub as_package: BTreeSet<ObjectKey>,
+    /// As Windlass itself: accounts and Flux sources.
+    pub as_windlass: BTreeSet<ObjectKey>,
+}
+
+/// What [`super::decide`] will ask of [`Snapshot::objects`]. Nothing while no
+/// move is open.
+pub fn needs(snapshot: &Snapshot) -> Needs {
+    let mut needs = Needs::default();
+    if snapshot.package.deleting {
+        needs.as_windlass.extend(uninstall::accounts(snapshot));
+    }
+    if let Ok(definition) = &snapshot.package.definition {
+        let has_path = definition.components.iter().any(|c| matches!(c.chart, ChartSource::Path(_)));
+        if let (true, Some(source)) = (has_path, &definition.source) {
+            needs.as_windlass.insert(compile::git_repository_key(snapshot, &source.name));
+        }
+    }
+    if let Some(latest) = snapshot.revisions.last() {
+        needs.as_package.extend(removal::remembered(&latest.status));
+        if is_moving(latest) {
+            ready_when(snapshot, latest, &mut needs);
+        }
+    }
+    needs
+}
+
+fn is_moving(revision: &RevisionView) -> bool {
+    revision.is_open() || revision.status.phase == RevisionPhase::Failed
+}
+
+fn ready_when(snapshot: &Snapshot, latest: &RevisionView, needs: &mut Needs) {
+    let target = latest.status.rollback.as_ref().map(|rollback| rollback.to);
+    let target = target.and_then(|number| snapshot.revisions.iter().find(|revision| revision.number() == number));
+    for component in target.into_iter().chain([latest]).flat_map(|revision| &revision.spec.components) {
+        for entry in &component.ready_when {
+            needs.as_package.insert(ObjectKey {
+                api_version: entry.api_version.clone(),
+                kind: entry.kind.clone(),
+                namespace: entry.namespace.clone().unwrap_or_else(|| component.release.namespace.clone()),
+                name: entry.name.clone(),
+            });
+        }
+    }
+}

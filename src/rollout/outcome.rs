@@ -1,0 +1,335 @@
+//! What the standing of a revision leads to: every change of its phase.
+
+use super::clock::Clock as _;
+use super::headline::Headline;
+use super::history::History;
+use super::hooks::{self, HookStanding};
+use super::rollback::{self, NoWayBack, Return};
+use super::snapshot::RevisionView;
+use super::turn::short;
+use super::walk::{self, Stage};
+use super::work::Work;
+use super::{cleanup, release};
+use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO};
+use crate::api::{ComponentState, Reason, RevisionPhase};
+use crate::package::definition::Definition;
+
+/// The component whose turn is open, and what it waits for.
+pub(crate) type Open = Option<(String, String)>;
+
+/// Takes the latest revision, which is what the spec asks for, one step on.
+pub(crate) fn advance(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
+    retry(work);
+    let refused = rollback_by_hand(work);
+    let (headline, open) = match work.status.phase {
+        RevisionPhase::Pending
+        | RevisionPhase::Preparing
+        | RevisionPhase::Applying
+        | RevisionPhase::Superseded => walk_on(work, definition),
+        RevisionPhase::Failed => failed(work, definition),
+        RevisionPhase::RollingBack => roll_back(work),
+        RevisionPhase::Succeeded => (succeeded(work, definition), None),
+        RevisionPhase::RolledBack => (rolled_back(work), None),
+        RevisionPhase::RollbackFailed => (rollback_failed(work), None),
+    };
+    match refused {
+        Some(message) => (refused_beside(headline, &message), open),
+        None => (headline, open),
+    }
+}
+
+fn walk_on(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
+    let stage = walk::forward(work);
+    conclude(work, definition, stage)
+}
+
+fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Headline, Open) {
+    match stage {
+        Stage::Preparing { message, not_found } => {
+            work.status.phase = RevisionPhase::Preparing;
+            let reason = if not_found { Reason::SourceNotFound } else { Reason::Preparing };
+            (Headline::new(reason, message), None)
+        }
+        Stage::Hook { name, message } => {
+            (Headline::new(Reason::Progressing, format!("hook {name}: {message}")), None)
+        }
+        Stage::HookFailed { name, message } => {
+            let message = format!("hook {name} failed, nothing else was changed: {message}");
+            fail(work, Reason::HookFailed, message)
+        }
+        Stage::Turn { name, message } => {
+            (Headline::new(Reason::Progressing, format!("component {name}: {message}")), Some((name, message)))
+        }
+        Stage::Denied { name, message } => {
+            (Headline::new(Reason::AccessDenied, format!("component {name}: {message}")), Some((name, message)))
+        }
+        Stage::Failed { name, message } => component_failed(work, &name, &message),
+        Stage::Done => (first_success(work, definition), None),
+    }
+}
+
+fn fail(work: &mut Work<'_>, reason: Reason, message: String) -> (Headline, Open) {
+    work.status.phase = RevisionPhase::Failed;
+    work.status.reason = Some(reason);
+    work.event(true, reason, message.clone());
+    (Headline::new(reason, message), None)
+}
+
+/// First install: tried again until it succeeds. Upgrade: back to *T* if every
+/// revision since then allows it; else it stands where it is.
+fn component_failed(work: &mut Work<'_>, name: &str, message: &str) -> (Headline, Open) {
+    let cause = format!("component {name}: {message}");
+    match rollback::way_back(work) {
+        Ok(verified) => {
+            rollback::begin(work, verified, None, cause);
+            roll_back(work)
+        }
+        Err(NoWayBack::FirstInstall) => {
+            let (headline, _) = fail(work, Reason::InstallFailed, cause);
+            (headline, Some((name.to_owned(), message.to_owned())))
+        }
+        Err(NoWayBack::Unsafe(objection)) => {
+            let message = format!("{cause}; not rolled back: {objection}");
+            let (headline, _) = fail(work, Reason::UpgradeFailed, message.clone());
+            (headline, Some((name.to_owned(), message)))
+        }
+    }
+}
+
+/// A failed revision stands, but if the component becomes ready after all the
+/// walk goes on.
+fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
+    let reason = work.status.reason.unwrap_or(Reason::UpgradeFailed);
+    let before = work.status.clone();
+    let culprit = before.components.iter().find(|record| record.state == ComponentState::Failed).cloned();
+    let actions = work.actions.len();
+    let stage = walk::forward(work);
+    let stands = match (&stage, &culprit) {
+        (Stage::Done, _) => None,
+        (
+            Stage::Turn { name, message } | Stage::Denied { name, message } | Stage::Failed { name, message },
+            Some(failed),
+        ) if *name == failed.name => Some((name.clone(), message.clone())),
+        (Stage::Turn { .. } | Stage::Denied { .. } | Stage::Failed { .. }, _) => None,
+        (Stage::Hook { name, message } | Stage::HookFailed { name, message }, _) => {
+            Some((name.clone(), message.clone()))
+        }
+        (Stage::Preparing { message, .. }, _) => Some((String::new(), message.clone())),
+    };
+    match stands {
+        Some((name, message)) => {
+            work.restore_status(before);
+            work.actions.truncate(actions);
+            let what = if reason == Reason::HookFailed { "hook" } else { "component" };
+            (Headline::new(reason, format!("{what} {name}: {message}")), Some((name, message)))
+        }
+        None => {
+            work.event(false, Reason::Progressing, "the failed component became ready after all");
+            work.status.reason = None;
+            conclude(work, definition, stage)
+        }
+    }
+}
+
+fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
+    let Some(target) = target(work) else {
+        let message = "the revision to return to is gone";
+        work.status.phase = RevisionPhase::RollbackFailed;
+        return fail_rollback(work, message.to_owned());
+    };
+    let version = &target.spec.version;
+    match rollback::backward(work, target) {
+        Return::Step { name, message } => {
+            let text = format!("back to {version}: component {name}: {message}");
+            (Headline::new(Reason::RollingBack, text), Some((name, message)))
+        }
+        Return::Check { message } => {
+            (Headline::new(Reason::RollingBack, format!("back to {version}: checking: {message}")), None)
+        }
+        Return::Failed { message } => fail_rollback(work, message),
+        Return::Done => {
+            work.status.phase = RevisionPhase::RolledBack;
+            let headline = rolled_back(work);
+            work.status.reason = Some(headline.reason);
+            work.event(headline.reason != Reason::RolledBack, headline.reason, headline.message.clone());
+            (headline, None)
+        }
+    }
+}
+
+fn fail_rollback(work: &mut Work<'_>, message: String) -> (Headline, Open) {
+    work.status.phase = RevisionPhase::RollbackFailed;
+    work.status.reason = Some(Reason::RollbackFailed);
+    work.event(true, Reason::RollbackFailed, message.clone());
+    (Headline::new(Reason::RollbackFailed, message), None)
+}
+
+fn target<'a>(work: &Work<'a>) -> Option<&'a RevisionView> {
+    work.history.get(work.status.rollback.as_ref()?.to)
+}
+
+/// The revision before runs again: because an upgrade failed, or because
+/// somebody asked for it. Held until the spec changes.
+fn rolled_back(work: &mut Work<'_>) -> Headline {
+    let version = target(work).map_or_else(String::new, |target| target.spec.version.clone());
+    let rollback = work.status.rollback.clone().unwrap_or_default();
+    if rollback.requested.is_some() {
+        let message = format!("revision {} ({version}) runs as asked, until the spec changes", rollback.to);
+        return Headline::new(Reason::RolledBack, message);
+    }
+    let wanted = &work.latest.spec.version;
+    let message = format!("{wanted} failed ({}); {version} runs again", rollback.cause);
+    Headline::new(Reason::UpgradeRolledBack, message)
+}
+
+fn rollback_failed(work: &mut Work<'_>) -> Headline {
+    let version = target(work).map_or_else(String::new, |target| target.spec.version.clone());
+    let failed = work.status.components.iter().find(|record| record.state == ComponentState::Failed);
+    let at = failed.map_or_else(|| "the check at the end".to_owned(), |record| format!("component {}", record.name));
+    let message = format!("{version} could not be restored, it stopped at {at}: fix forward, or ask for a retry");
+    Headline::new(Reason::RollbackFailed, message)
+}
+
+fn first_success(work: &mut Work<'_>, definition: &Definition) -> Headline {
+    work.status.phase = RevisionPhase::Succeeded;
+    work.status.reason = Some(Reason::Ready);
+    work.status.succeeded = true;
+    let from = work.latest.spec.from_version.as_str();
+    let version = &work.latest.spec.version;
+    let message = match from {
+        "" => format!("{version} is installed"),
+        from if from == version => format!("revision {} of {version} is rolled out", work.latest.number()),
+        from => format!("upgraded from {from} to {version}"),
+    };
+    work.event(false, Reason::Ready, message);
+    succeeded(work, definition)
+}
+
+/// Outside of a move nothing gates: what was written is kept as written, and
+/// what is left over is tidied up.
+fn succeeded(work: &mut Work<'_>, definition: &Definition) -> Headline {
+    let latest = work.latest;
+    release::keep_as_written(work, &latest.spec.components);
+    let version = &work.latest.spec.version;
+    match cleanup::after_success(work, definition.revision_history_limit) {
+        Some(message) => Headline::new(Reason::Ready, format!("{version} runs; {message}")).reconciling(),
+        None => Headline::new(Reason::Ready, format!("{version} runs")),
+    }
+}
+
+/// The Package is suspended: no moves, children stay as they are, clocks stand.
+pub(crate) fn suspended(work: &mut Work<'_>) -> Headline {
+    let names: Vec<String> = work.status.components.iter().map(|record| record.name.clone()).collect();
+    for name in names {
+        let mut record = work.take_record(&name);
+        record.pause(work.now);
+        work.put_record(record);
+    }
+    let now = work.now;
+    work.status.hooks.iter_mut().for_each(|hook| hook.pause(now));
+    if let Some(rollback) = &mut work.status.rollback {
+        rollback.pause(now);
+    }
+    let version = work.latest.spec.version.clone();
+    let headline = Headline::new(Reason::Suspended, format!("{version} is wanted; moves are suspended"));
+    match work.status.phase {
+        RevisionPhase::Succeeded => Headline { message: format!("{version} runs; moves are suspended"), ..headline }.but_ready(),
+        RevisionPhase::Pending
+        | RevisionPhase::Preparing
+        | RevisionPhase::Applying
+        | RevisionPhase::Failed
+        | RevisionPhase::RollingBack
+        | RevisionPhase::RolledBack
+        | RevisionPhase::RollbackFailed
+        | RevisionPhase::Superseded => headline,
+    }
+}
+
+/// The spec has changed while a hook runs: the hook is waited for first,
+/// bounded by its timeout.
+pub(crate) fn finish_hook(work: &mut Work<'_>) -> (Headline, Open) {
+    match hooks::run(work) {
+        HookStanding::Waiting { name, message } => {
+            let timeout = short(super::work::timeout_of(work.latest));
+            let text = format!("the spec has changed; hook {name} is waited for first, at most {timeout}: {message}");
+            (Headline::new(Reason::Progressing, text), None)
+        }
+        HookStanding::Failed { .. } | HookStanding::Done => {
+            (Headline::new(Reason::Progressing, "the hook has ended; the changed spec is next"), None)
+        }
+    }
+}
+
+/// A new retry token: another attempt at whatever failed.
+fn retry(work: &mut Work<'_>) {
+    let Some(token) = work.snapshot.package.annotations.get(ANNOTATION_RETRY) else { return };
+    if work.status.last_handled_retry.as_ref() == Some(token) {
+        return;
+    }
+    work.status.last_handled_retry = Some(token.clone());
+    let by_hand = work.status.rollback.as_ref().is_some_and(|rollback| rollback.requested.is_some());
+    match work.status.phase {
+        RevisionPhase::Failed => {
+            hooks::forget_failures(work);
+            release::ask_again(work, token);
+            work.status.phase = RevisionPhase::Applying;
+        }
+        RevisionPhase::RolledBack if !by_hand => {
+            work.forget_turns();
+            work.status.rollback = None;
+            work.status.phase = RevisionPhase::Preparing;
+        }
+        RevisionPhase::RollbackFailed => rollback::resume(work),
+        RevisionPhase::Pending
+        | RevisionPhase::Preparing
+        | RevisionPhase::Applying
+        | RevisionPhase::RollingBack
+        | RevisionPhase::RolledBack
+        | RevisionPhase::Succeeded
+        | RevisionPhase::Superseded => return,
+    }
+    work.status.reason = None;
+    work.event(false, Reason::Progressing, "another attempt was asked for");
+}
+
+/// A request to return to an earlier revision, `<number>@<token>`; a token that
+/// starts with `force` overrides the rollback rule. A message if it is refused.
+fn rollback_by_hand(work: &mut Work<'_>) -> Option<String> {
+    let request = work.snapshot.package.annotations.get(ANNOTATION_ROLLBACK_TO)?;
+    let under_way = work.status.rollback.as_ref().and_then(|rollback| rollback.requested.as_ref());
+    if under_way == Some(request) || hooks::is_running(work) {
+        return None;
+    }
+    let handled = work.status.last_handled_rollback.as_ref() == Some(request);
+    work.status.last_handled_rollback = Some(request.clone());
+    match permitted(work, request) {
+        Err(message) => Some(message),
+        Ok(_) if handled => None,
+        Ok(target) => {
+            rollback::begin(work, target, Some(request.clone()), "asked for".to_owned());
+            None
+        }
+    }
+}
+
+fn permitted<'a>(work: &Work<'a>, request: &str) -> Result<&'a RevisionView, String> {
+    let (number, token) = request.split_once('@').unwrap_or((request, ""));
+    let target = number.parse().ok().and_then(|number| work.history.get(number));
+    let target = target.ok_or_else(|| format!("there is no revision {number} to return to"))?;
+    if !target.status.succeeded {
+        return Err(format!("revision {number} has never succeeded, so there is nothing to return to"));
+    }
+    if token.starts_with("force") {
+        return Ok(target);
+    }
+    let since = work.history.after(target.number()).iter();
+    History::may_return_to(target, since)
+        .map(|()| target)
+        .map_err(|objection| format!("returning to revision {number} is refused: {objection}"))
+}
+
+/// What runs is not touched by a refused request: it is a remark beside.
+fn refused_beside(headline: Headline, refusal: &str) -> Headline {
+    let message = format!("{refusal}; {}", headline.message);
+    Headline { reason: Reason::RollbackRefused, message, ..headline }
+}

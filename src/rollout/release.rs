@@ -1,0 +1,300 @@
+//! The objects that releases are: where they stand, whose they are, how they
+//! are let go, kept and read. What differs between the engines stands here.
+
+use serde_json::{Map, Value, json};
+
+use super::decision::Action;
+use super::live::{Live, key_of};
+use super::work::Work;
+use crate::api::wellknown::{ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_TRACKING_ID, FLUX_RECONCILE};
+use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
+use crate::engine::{Manifest, ObjectKey, observe};
+use crate::ready::release::{Release, ReleaseState, Wanted};
+
+/// Owned fields whose change moves nothing, and the CRD policy, which a
+/// rollback leaves at Skip: they are kept up to date, but never make a release
+/// another one.
+const LEFT_OUT: &[&[&str]] = &[
+    &["metadata", "annotations", ANNOTATION_WAVE],
+    &["metadata", "annotations", ARGO_TRACKING_ID],
+    &["spec", "interval"],
+    &["spec", "timeout"],
+    &["spec", "serviceAccountName"],
+    &["spec", "driftDetection"],
+    &["spec", "healthCheckExprs"],
+    &["spec", "install", "strategy"],
+    &["spec", "upgrade", "strategy"],
+    &["spec", "upgrade", "crds"],
+    &["spec", "ignoreDifferences"],
+    &["spec", "syncPolicy", "syncOptions"],
+];
+
+/// The engine that a kind of release object belongs to.
+pub(crate) fn engine_of(kind: &str) -> Option<Engine> {
+    match kind {
+        "HelmRelease" => Some(Engine::Flux),
+        "Application" => Some(Engine::Argo),
+        _ => None,
+    }
+}
+
+/// Whether a kind is that of a release's object.
+pub(crate) fn is_release_kind(kind: &str) -> bool {
+    engine_of(kind).is_some()
+}
+
+/// Whether a kind is a Flux source of ours.
+pub(crate) fn is_source_kind(kind: &str) -> bool {
+    matches!(kind, "HelmRepository" | "HelmChart" | "OCIRepository" | "GitRepository")
+}
+
+/// Where the release object of a name stands.
+pub(crate) fn key(engine: Engine, namespace: &str, name: String) -> ObjectKey {
+    let (api_version, kind) = match engine {
+        Engine::Flux => ("helm.toolkit.fluxcd.io/v2", "HelmRelease"),
+        Engine::Argo => ("argoproj.io/v1alpha1", "Application"),
+    };
+    ObjectKey { api_version: api_version.into(), kind: kind.into(), namespace: namespace.to_owned(), name }
+}
+
+/// Where the release object of a recorded component stands.
+pub(crate) fn object_key(component: &RecordedComponent) -> Option<ObjectKey> {
+    component.manifests.last().map(key_of)
+}
+
+/// What the engine says of a component's release.
+pub(crate) fn observe(work: &Work<'_>, component: &RecordedComponent, record: &ComponentRecord) -> Release {
+    let Some(wanted) = Wanted::of(component) else {
+        let message = format!("component {} has no manifests", component.name);
+        return Release { state: ReleaseState::Absent, attempts: 0, message };
+    };
+    let wanted = wanted.without(LEFT_OUT);
+    let live = work.child(component);
+    match work.latest.spec.engine {
+        Engine::Flux => flux(live, &wanted, record),
+        Engine::Argo => observe::flux(live.map(|live| &live.object), &wanted),
+    }
+}
+
+/// After a retry the failures that helm-controller still counts are those from
+/// before, until it has handled the request.
+fn flux(live: Option<&Live>, wanted: &Wanted<'_>, record: &ComponentRecord) -> Release {
+    let release = observe::flux(live.map(|live| &live.object), wanted);
+    let asked = record.token.as_deref();
+    let handled = live.and_then(|live| live.object.get("status")?.get("lastHandledReconcileAt")?.as_str());
+    match release.state {
+        ReleaseState::Failed(_) if asked.is_some() && asked != handled => {
+            let message = format!("{}; another attempt was asked for", release.message);
+            Release { state: ReleaseState::Queued, attempts: 0, message }
+        }
+        ReleaseState::Absent
+        | ReleaseState::Foreign(_)
+        | ReleaseState::Deleting
+        | ReleaseState::Outdated
+        | ReleaseState::Suspended
+        | ReleaseState::Queued
+        | ReleaseState::Progressing(_)
+        | ReleaseState::Failed(_)
+        | ReleaseState::Ready => release,
+    }
+}
+
+/// Whether a live child is ours and as the component's manifests say.
+pub(crate) fn is_as_written(component: &RecordedComponent, child: &Live) -> bool {
+    let Some(wanted) = Wanted::of(component) else { return false };
+    observe::is_written(&child.object, &wanted.without(LEFT_OUT))
+}
+
+/// The release that a live child stands for.
+pub(crate) fn claim(child: &Live) -> Option<Claim> {
+    let spec = child.object.get("spec")?;
+    let own = child.key();
+    let text = |path: &[&str]| path.iter().try_fold(spec, |value, key| value.get(*key)).and_then(Value::as_str);
+    match engine_of(&own.kind)? {
+        Engine::Flux => {
+            let namespace = text(&["targetNamespace"]).unwrap_or(&own.namespace).to_owned();
+            let storage_namespace = text(&["storageNamespace"]).unwrap_or(&own.namespace).to_owned();
+            let name = match (text(&["releaseName"]), text(&["targetNamespace"])) {
+                (Some(name), _) => name.to_owned(),
+                (None, Some(target)) => format!("{target}-{}", own.name),
+                (None, None) => own.name,
+            };
+            Some(Claim { storage_namespace, namespace, name })
+        }
+        Engine::Argo => {
+            let namespace = text(&["destination", "namespace"])?.to_owned();
+            let name = text(&["source", "helm", "releaseName"]).unwrap_or(&own.name).to_owned();
+            Some(Claim { storage_namespace: namespace.clone(), namespace, name })
+        }
+    }
+}
+
+/// Whether the child at a component's place still holds the release that the
+/// component replaces.
+pub(crate) fn is_replaced_by(own: &Live, component: &RecordedComponent) -> bool {
+    component.replaces && own.digest() != Some(component.digest.as_str())
+}
+
+/// Whether a child is the run of a hook.
+pub(crate) fn is_hook(child: &Live) -> bool {
+    child.annotation(ANNOTATION_HOOK).is_some()
+}
+
+/// Whether somebody holds the engine back from a child.
+pub(crate) fn is_suspended(child: &Live) -> bool {
+    child.object.get("spec").and_then(|spec| spec.get("suspend")).and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// Whether deleting the child leaves its release alone.
+pub(crate) fn is_let_go(child: &Live) -> bool {
+    match engine_of(&child.key().kind) {
+        Some(Engine::Flux) => is_suspended(child),
+        Some(Engine::Argo) => !finalizers(child).iter().any(|finalizer| finalizer.starts_with(ARGO_FINALIZER)),
+        None => true,
+    }
+}
+
+/// What makes the deletion of a child leave its release alone: suspension
+/// (measured on helm-controller 1.6.3), or no cascade on Argo CD.
+pub(crate) fn let_go(child: &Live) -> Option<Action> {
+    if is_let_go(child) {
+        return None;
+    }
+    let value = match engine_of(&child.key().kind)? {
+        Engine::Flux => json!({"spec": {"suspend": true}}),
+        Engine::Argo => {
+            let kept: Vec<&str> =
+                finalizers(child).into_iter().filter(|finalizer| !finalizer.starts_with(ARGO_FINALIZER)).collect();
+            json!({"metadata": {"finalizers": kept}})
+        }
+    };
+    Some(patch(child, value))
+}
+
+/// Lifts somebody's suspension.
+pub(crate) fn lift(child: &Live) -> Action {
+    patch(child, json!({"spec": {"suspend": false}}))
+}
+
+/// A manifest that lifts somebody's suspension when it is applied.
+pub(crate) fn lifted(manifest: Manifest) -> Manifest {
+    let mut object = manifest.into_map();
+    if object.get("kind").and_then(Value::as_str) == Some("HelmRelease")
+        && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.insert("suspend".into(), false.into());
+    }
+    Manifest::from_record(object)
+}
+
+fn patch(child: &Live, patch: Value) -> Action {
+    Action::Patch {
+        object: child.key(),
+        uid: child.uid().to_owned(),
+        resource_version: None,
+        patch,
+    }
+}
+
+fn finalizers(child: &Live) -> Vec<&str> {
+    let finalizers = child.object.get("metadata").and_then(|metadata| metadata.get("finalizers"));
+    finalizers.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The account that the engine acts as for a child, if it is the Package's.
+pub(crate) fn service_account(child: &Live) -> Option<ObjectKey> {
+    let name = child.object.get("spec")?.get("serviceAccountName")?.as_str()?;
+    let namespace = child.key().namespace;
+    Some(ObjectKey { api_version: "v1".into(), kind: "ServiceAccount".into(), namespace, name: name.to_owned() })
+}
+
+/// Objects a release has, without those that an uninstall keeps.
+/// `status.inventory` of a HelmRelease (`<ns>_<name>_<group>_<kind>`, since
+/// helm-controller 1.5.0), `status.resources` of an Application.
+pub(crate) fn objects_of(child: &Live) -> Vec<ObjectKey> {
+    let Some(status) = child.object.get("status") else { return Vec::new() };
+    let entries = |parent: Option<&Value>| parent.and_then(Value::as_array).cloned().unwrap_or_default();
+    let found: Vec<ObjectKey> = match engine_of(&child.key().kind) {
+        Some(Engine::Flux) => {
+            let inventory = entries(status.get("inventory").and_then(|inventory| inventory.get("entries")));
+            inventory.iter().filter_map(inventory_entry).collect()
+        }
+        Some(Engine::Argo) => entries(status.get("resources")).iter().filter_map(resource).collect(),
+        None => Vec::new(),
+    };
+    let kept = ["CustomResourceDefinition", "PersistentVolumeClaim", "Namespace"];
+    found.into_iter().filter(|key| !kept.contains(&key.kind.as_str())).collect()
+}
+
+fn inventory_entry(entry: &Value) -> Option<ObjectKey> {
+    let id = entry.get("id")?.as_str()?;
+    let version = entry.get("v")?.as_str()?;
+    let mut from_the_end = id.rsplitn(3, '_');
+    let (kind, group, rest) = (from_the_end.next()?, from_the_end.next()?, from_the_end.next()?);
+    let (namespace, name) = rest.split_once('_')?;
+    Some(object(group, version, kind, namespace, name))
+}
+
+fn resource(entry: &Value) -> Option<ObjectKey> {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str);
+    let (kind, name, version) = (text("kind")?, text("name")?, text("version")?);
+    Some(object(text("group").unwrap_or(""), version, kind, text("namespace").unwrap_or(""), name))
+}
+
+fn object(group: &str, version: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ObjectKey { api_version, kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+/// What a deletion under way waits for, as far as the engine says.
+pub(crate) fn deletion_message(child: &Live) -> String {
+    let conditions = child.object.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
+    let failed = conditions.into_iter().flatten().find(|condition| {
+        condition.get("reason").and_then(Value::as_str) == Some("UninstallFailed")
+            || condition.get("type").and_then(Value::as_str) == Some("DeletionError")
+    });
+    let why = failed.and_then(|condition| condition.get("message")).and_then(Value::as_str);
+    match why {
+        Some(why) => format!("{}: uninstalling fails: {why}", child.name()),
+        None => format!("{}: its release is being uninstalled", child.name()),
+    }
+}
+
+/// What was written is kept as written: children that were removed or edited by
+/// somebody else are applied again, outside of any turn.
+pub(crate) fn keep_as_written(work: &mut Work<'_>, components: &[RecordedComponent]) {
+    for component in components.iter().filter(|component| !component.hook) {
+        let child = work.child(component);
+        let foreign = child.is_some_and(|child| child.package() != Some(work.snapshot.package.name.as_str()));
+        let going = child.is_some_and(Live::is_deleting);
+        if !foreign && !going && !child.is_some_and(|child| is_as_written(component, child)) {
+            work.apply(component);
+        }
+    }
+}
+
+/// Asks for another attempt of whatever failed. On Flux the counters are reset
+/// and the action forced (helm-controller: `resetAt` and `forceAt` count when
+/// they equal `requestedAt`); on Argo CD a new operation is asked for.
+pub(crate) fn ask_again(work: &mut Work<'_>, token: &str) {
+    let latest = work.latest;
+    for component in latest.spec.components.iter().filter(|component| !component.hook) {
+        let unverified = |record: &&ComponentRecord| record.moved && record.verified_at.is_none();
+        let Some(mut record) = work.record(&component.name).filter(unverified).cloned() else { continue };
+        super::clock::Clock::reset(&mut record);
+        (record.attempts, record.release_ready_at) = (0, None);
+        record.state = crate::api::ComponentState::Queued;
+        match (latest.spec.engine, work.child(component)) {
+            (Engine::Flux, Some(child)) => {
+                record.token = Some(token.to_owned());
+                let asked = ["reconcile.fluxcd.io/forceAt", "reconcile.fluxcd.io/resetAt", FLUX_RECONCILE];
+                let annotations: Map<String, Value> =
+                    asked.iter().map(|key| ((*key).to_owned(), Value::from(token))).collect();
+                work.actions.push(patch(child, json!({"metadata": {"annotations": annotations}})));
+            }
+            (Engine::Argo, _) => (record.token, record.token_succeeded) = (None, false),
+            (Engine::Flux, None) => {}
+        }
+        work.put_record(record);
+    }
+}
