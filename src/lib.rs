@@ -5,6 +5,7 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
+//! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`cli`]: the command line.
 //!
@@ -15,5 +16,6 @@
 
 pub mod api;
 pub mod cli;
+pub mod engine;
 pub mod package;
 pub mod ready;

@@ -14,3 +14,4 @@ pub mod range;
 pub mod tree;
 pub mod version;
 pub mod violation;
+pub mod yaml;

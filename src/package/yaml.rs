@@ -1,0 +1,3 @@
+//! YAML as Kubernetes tools read and write it.
+
+pub mod write;
