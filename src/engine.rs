@@ -13,6 +13,7 @@ mod flux;
 mod hook;
 mod manifest;
 mod metadata;
+pub mod observe;
 mod overlay;
 
 use std::collections::BTreeMap;

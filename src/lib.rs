@@ -5,9 +5,8 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
-//! * [`engine`]: from components to the objects that Flux or Argo CD apply;
-//! * [`ready`]: what the objects of a cluster say about a release;
-//! * [`rollout`]: the decisions, from one look at the cluster to the next step;
+//! * [`engine`]: components as the objects that Flux or Argo CD apply;
+//! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a

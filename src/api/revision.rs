@@ -316,6 +316,15 @@ pub struct ComponentRecord {
     /// Argo CD: the operation with `token` was seen Succeeded for the wanted source.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub token_succeeded: bool,
+    /// Argo CD: the operation with `token` was seen failed, and is counted in `attempts`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub token_failed: bool,
+    /// Argo CD: uid of the Application on which `token` was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_uid: Option<String>,
+    /// Argo CD: after that success a refresh was seen asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refresh_seen: bool,
 }
 
 fn is_zero(value: &u64) -> bool {

@@ -1,0 +1,305 @@
+//! An Application (`argoproj.io/v1alpha1`).
+//!
+//! Argo CD's controllers write `operationState`, `sync` and `health` one by one,
+//! with timestamps of one second, and the object has no generation that tells
+//! a spec from a status. What proves that *this* spec has been acted on is an
+//! operation of our own, known by its token, and a comparison that began after
+//! it: a refresh asked for after the operation was seen finished, and seen done.
+
+mod operation;
+mod spec;
+
+use serde_json::{Map, Value};
+
+use super::{name, quote, release, written};
+use crate::api::ComponentRecord;
+use crate::api::wellknown::ARGO_REFRESH;
+use crate::ready::release::{Failure, Release, ReleaseState, Trouble, Wanted, text};
+use operation::{Operations, Phase};
+
+/// Name of the entry of an operation's `info` that carries our token.
+pub const OPERATION_TOKEN: &str = "windlass.dev/token";
+/// Argo CD leaves an Application with this annotation alone (alpha).
+const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
+
+/// What was seen of the operation that was asked for with a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Proof {
+    /// Token of the operation last asked for.
+    pub token: Option<String>,
+    /// It was seen Succeeded, whole and for the wanted source.
+    pub succeeded: bool,
+    /// It was seen failed, and is counted in `attempts`.
+    pub failed: bool,
+    /// uid of the Application on which it was seen.
+    pub uid: Option<String>,
+    /// After its success a refresh was seen asked for.
+    pub refresh_seen: bool,
+    /// Operations of ours at the wanted spec that failed.
+    pub attempts: u32,
+}
+
+impl Proof {
+    /// What a record says.
+    pub fn of(record: &ComponentRecord) -> Self {
+        Self {
+            token: record.token.clone(),
+            succeeded: record.token_succeeded,
+            failed: record.token_failed,
+            uid: record.token_uid.clone(),
+            refresh_seen: record.refresh_seen,
+            attempts: record.attempts,
+        }
+    }
+
+    /// Of an operation that is about to be asked for; counting goes on.
+    #[must_use]
+    pub fn asked(self, token: String) -> Self {
+        Self { token: Some(token), attempts: self.attempts, ..Self::default() }
+    }
+
+    /// Puts it into a record.
+    pub fn record(self, record: &mut ComponentRecord) {
+        record.token = self.token;
+        record.token_succeeded = self.succeeded;
+        record.token_failed = self.failed;
+        record.token_uid = self.uid;
+        record.refresh_seen = self.refresh_seen;
+        record.attempts = self.attempts;
+    }
+}
+
+/// What Argo CD has to be asked for, beyond the spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// An operation with a new token.
+    Operation,
+    /// The end of the running operation: it works on another spec and would
+    /// hold the wanted one up for as long as it likes.
+    Termination,
+    /// A refresh: the comparison that is shown may be older than the operation.
+    Refresh,
+}
+
+/// What one look at an Application says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgoRelease {
+    /// Where the release stands.
+    pub release: Release,
+    /// The proof so far, to be recorded.
+    pub proof: Proof,
+    /// What is to be asked for now. After a failure it is up to the caller when.
+    pub need: Option<Need>,
+}
+
+/// What an Application says about a release.
+pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proof) -> ArgoRelease {
+    let application = match written(live, wanted) {
+        Ok(live) => Application::of(live),
+        Err(release) => return ArgoRelease { release, proof: proof.clone(), need: None },
+    };
+    if application.annotation(SKIP_RECONCILE) == Some("true") {
+        let message = format!("{} has annotation {SKIP_RECONCILE}", name(application.object));
+        let release = release(ReleaseState::Suspended, message);
+        return ArgoRelease { release, proof: proof.clone(), need: None };
+    }
+    let proof = application.follow(proof);
+    let (state, need, message) = application.state(&proof);
+    let message = format!("{}: {message}", name(application.object));
+    let release = Release { state, attempts: proof.attempts, trouble: application.trouble(&proof), message };
+    ArgoRelease { release, proof, need }
+}
+
+/// State, need, and what was found.
+type Answer = (ReleaseState, Option<Need>, String);
+
+struct Application<'a> {
+    object: &'a Map<String, Value>,
+    operations: Operations<'a>,
+}
+
+impl<'a> Application<'a> {
+    fn of(object: &'a Map<String, Value>) -> Self {
+        Self { object, operations: Operations::of(object) }
+    }
+
+    fn annotation(&self, key: &str) -> Option<&'a str> {
+        text(self.object, &["metadata", "annotations", key])
+    }
+
+    fn refreshing(&self) -> bool {
+        self.annotation(ARGO_REFRESH).is_some()
+    }
+
+    /// The proof with what this look adds.
+    fn follow(&self, proof: &Proof) -> Proof {
+        let uid = text(self.object, &["metadata", "uid"]).map(str::to_owned);
+        let mut proof = proof.clone();
+        if proof.uid.is_some() && proof.uid != uid {
+            // Deleted and made again: nothing of it was seen on this object.
+            proof = Proof { token: proof.token, attempts: proof.attempts, ..Proof::default() };
+        }
+        let shown = proof.token.as_deref().is_some_and(|token| self.operations.shows(token));
+        if shown {
+            proof.uid = uid;
+            match self.operations.phase() {
+                Phase::Succeeded if self.operations.is_whole() => proof.succeeded = true,
+                Phase::Failed if !proof.failed => {
+                    proof.failed = true;
+                    proof.attempts += 1;
+                }
+                Phase::None | Phase::Running | Phase::Retrying | Phase::Succeeded | Phase::Failed => {}
+            }
+        }
+        proof.refresh_seen |= proof.succeeded && self.refreshing();
+        proof
+    }
+
+    fn state(&self, proof: &Proof) -> Answer {
+        if text(self.object, &["status", "reconciledAt"]).is_none() {
+            let message = "Argo CD has not looked at it yet".to_owned();
+            return (ReleaseState::Queued, None, message);
+        }
+        if let Some(answer) = self.busy_elsewhere() {
+            return answer;
+        }
+        let shown = proof.token.as_deref().is_some_and(|token| self.operations.shows(token));
+        if proof.succeeded {
+            self.after_success(proof)
+        } else if shown {
+            self.during_our_operation()
+        } else {
+            self.before_our_operation()
+        }
+    }
+
+    /// An operation of another spec is running, or about to.
+    fn busy_elsewhere(&self) -> Option<Answer> {
+        let foreign = self.operations.has_pending() && !self.operations.is_for(self.object);
+        foreign.then(|| {
+            let ends_by_itself = self.operations.is_terminating() || self.operations.is_left_over();
+            let need = (!ends_by_itself).then_some(Need::Termination);
+            (ReleaseState::Queued, need, "an operation of the spec before is running".to_owned())
+        })
+    }
+
+    /// Our token is neither recorded nor shown.
+    fn before_our_operation(&self) -> Answer {
+        if self.operations.has_pending() {
+            return (ReleaseState::Queued, None, format!("waits for {}", self.operations.describe()));
+        }
+        let message = match self.comparison_error() {
+            Some(error) => format!("our operation is not there yet; {error}"),
+            None => "our operation is not there yet".to_owned(),
+        };
+        (ReleaseState::Queued, Some(Need::Operation), message)
+    }
+
+    /// Our token is shown; success has not been seen.
+    fn during_our_operation(&self) -> Answer {
+        let described = self.operations.describe();
+        match self.operations.phase() {
+            Phase::Failed if !self.operations.has_pending() => {
+                let message = self.comparison_error().unwrap_or(described);
+                (ReleaseState::Failed(Failure::Attempt), Some(Need::Operation), message)
+            }
+            // Whatever it did, it was not what we asked for: fields of an older
+            // operation leaked into it, or it ended without a result.
+            Phase::Succeeded if !self.operations.has_pending() => {
+                let message = format!("{described}, but not for the whole of the wanted source");
+                (ReleaseState::Progressing, Some(Need::Operation), message)
+            }
+            // Nobody works on it any more: Argo CD was stopped in between.
+            Phase::Running | Phase::Retrying if !self.operations.has_pending() => {
+                let message = format!("{described}, but it is no longer asked for");
+                (ReleaseState::Progressing, Some(Need::Operation), message)
+            }
+            Phase::None | Phase::Running | Phase::Retrying | Phase::Succeeded | Phase::Failed => {
+                (ReleaseState::Progressing, None, described)
+            }
+        }
+    }
+
+    /// Our operation has succeeded: does what is shown since say so too?
+    fn after_success(&self, proof: &Proof) -> Answer {
+        let progressing = |need, message| (ReleaseState::Progressing, need, message);
+        if self.operations.has_pending() {
+            return progressing(None, self.operations.describe());
+        }
+        if self.operations.phase() != Phase::Succeeded || !self.operations.is_for(self.object) {
+            // Another's operation came after ours, or Argo CD lost the record of it.
+            let need = Some(Need::Operation);
+            return progressing(need, format!("{}; ours succeeded before", self.operations.describe()));
+        }
+        if self.refreshing() {
+            return progressing(None, "is being compared with the cluster".to_owned());
+        }
+        if !proof.refresh_seen {
+            return progressing(Some(Need::Refresh), "is to be compared with the cluster".to_owned());
+        }
+        match self.unproven() {
+            Some(message) => progressing(None, message),
+            None => (ReleaseState::Ready, None, "is Synced and Healthy".to_owned()),
+        }
+    }
+
+    /// What the comparison after our operation lacks.
+    fn unproven(&self) -> Option<String> {
+        if !spec::is_compared(self.object) {
+            return Some("the comparison shown is not with this spec".to_owned());
+        }
+        if let Some(error) = self.comparison_error().or_else(|| self.error()) {
+            return Some(error);
+        }
+        let status = |field| text(self.object, &["status", field, "status"]).unwrap_or("Unknown");
+        if status("sync") != "Synced" {
+            return Some(format!("is {}", quote(status("sync"))));
+        }
+        let compared = text(self.object, &["status", "sync", "revision"]);
+        if let (Some(synced), Some(compared)) = (self.operations.synced_revision(), compared)
+            && synced != compared
+        {
+            return Some(format!("is compared with revision {}, {} was synchronised", quote(compared), quote(synced)));
+        }
+        if status("health") != "Healthy" {
+            let message = text(self.object, &["status", "health", "message"]).unwrap_or("");
+            let separator = if message.is_empty() { "" } else { ": " };
+            return Some(format!("health is {}{separator}{}", quote(status("health")), quote(message)));
+        }
+        None
+    }
+
+    fn trouble(&self, proof: &Proof) -> Option<Trouble> {
+        if self.comparison_error().is_some() {
+            Some(Trouble::NoSource)
+        } else if self.is_degraded(proof) {
+            Some(Trouble::Degraded)
+        } else {
+            None
+        }
+    }
+
+    /// Degraded by what our operation applied, not by what was there before.
+    fn is_degraded(&self, proof: &Proof) -> bool {
+        let health = text(self.object, &["status", "health", "status"]);
+        let compared_since = proof.refresh_seen && !self.refreshing() && spec::is_compared(self.object);
+        compared_since && health == Some("Degraded")
+    }
+
+    /// Argo CD cannot get or render the chart of this spec.
+    fn comparison_error(&self) -> Option<String> {
+        let error = self.condition("ComparisonError")?;
+        spec::is_compared(self.object).then_some(error)
+    }
+
+    fn error(&self) -> Option<String> {
+        ["InvalidSpecError", "SyncError", "UnknownError"].into_iter().find_map(|kind| self.condition(kind))
+    }
+
+    fn condition(&self, kind: &str) -> Option<String> {
+        let conditions = self.object.get("status")?.get("conditions")?.as_array()?;
+        let of = |condition: &'a Value, key: &str| condition.get(key).and_then(Value::as_str);
+        let found = conditions.iter().find(|condition| of(condition, "type") == Some(kind))?;
+        Some(format!("{kind}: {}", quote(of(found, "message").unwrap_or(""))))
+    }
+}

@@ -1,0 +1,149 @@
+//! Operations of an Application: the one that is asked for (`operation`) and
+//! the one that ran last or runs (`status.operationState`).
+
+use serde_json::{Map, Value};
+
+use super::super::quote;
+use super::spec;
+
+/// How far `operationState` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// There is none.
+    None,
+    /// It runs.
+    Running,
+    /// It failed and will be tried again by Argo CD: the phase is Running and
+    /// `finishedAt` is set.
+    Retrying,
+    /// It has done its part.
+    Succeeded,
+    /// It has failed for good.
+    Failed,
+}
+
+/// Both operations.
+pub(super) struct Operations<'a> {
+    pending: Option<&'a Value>,
+    state: Option<&'a Value>,
+}
+
+impl<'a> Operations<'a> {
+    pub fn of(object: &'a Map<String, Value>) -> Self {
+        let present = |value: &&Value| !value.is_null();
+        Self {
+            pending: object.get("operation").filter(present),
+            state: object.get("status").and_then(|status| status.get("operationState")).filter(present),
+        }
+    }
+
+    fn state_text(&self, path: &str) -> Option<&'a str> {
+        self.state?.pointer(path)?.as_str()
+    }
+
+    pub fn phase(&self) -> Phase {
+        match self.state_text("/phase") {
+            None => Phase::None,
+            Some("Succeeded") => Phase::Succeeded,
+            Some("Failed" | "Error") => Phase::Failed,
+            Some("Running") if self.state_text("/finishedAt").is_some() => Phase::Retrying,
+            // Running, Terminating, and what a later Argo CD may add.
+            Some(_) => Phase::Running,
+        }
+    }
+
+    pub fn is_terminating(&self) -> bool {
+        self.state_text("/phase") == Some("Terminating")
+    }
+
+    /// Whether an operation is asked for and not done with.
+    pub fn has_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Whether the operation that is asked for has ended: Argo CD 3.5.3 does not
+    /// take it away then, and nothing can be concluded from it any more.
+    pub fn is_left_over(&self) -> bool {
+        let ended = matches!(self.phase(), Phase::Succeeded | Phase::Failed);
+        let sync = |operation: Option<&'a Value>| operation.and_then(|operation| operation.get("sync"));
+        let ran = self.state.and_then(|state| state.get("operation"));
+        ended && self.pending.is_some() && sync(self.pending) == sync(ran)
+    }
+
+    /// Whether `operationState` is that of the operation with our token.
+    pub fn shows(&self, token: &str) -> bool {
+        self.state.and_then(|state| state.get("operation")).is_some_and(|operation| carries(operation, token))
+    }
+
+    /// Whether the operation that runs, else the one that ran last, is for the
+    /// source of the object's spec.
+    pub fn is_for(&self, object: &Map<String, Value>) -> bool {
+        let ran = self.state.and_then(|state| state.get("operation"));
+        let sync = |operation: &'a Value| operation.get("sync");
+        let stated = self.pending.or(ran).and_then(sync);
+        match stated.filter(|sync| has_source(sync)) {
+            Some(sync) => spec::same_source(sync, object),
+            // Without a source of its own it takes the spec's when it runs, and
+            // says in its result which that was.
+            None => match self.state.and_then(|state| state.get("syncResult")).filter(|result| has_source(result)) {
+                Some(result) if self.pending.is_none() => spec::same_source(result, object),
+                Some(_) | None => true,
+            },
+        }
+    }
+
+    /// Whether `operationState` synchronised everything, really, for what its
+    /// own operation and its result both name, and has ended.
+    pub fn is_whole(&self) -> bool {
+        let Some(state) = self.state else {
+            return false;
+        };
+        let Some(sync) = state.pointer("/operation/sync") else {
+            return false;
+        };
+        let empty = |value: Option<&Value>| value.is_none_or(spec::is_zero);
+        let result = state.get("syncResult").filter(|result| has_source(result));
+        self.state_text("/finishedAt").is_some()
+            && empty(sync.get("resources"))
+            && empty(sync.get("dryRun"))
+            && empty(sync.get("manifests"))
+            && result.is_some_and(|result| !has_source(sync) || spec::same_sources(result, sync))
+    }
+
+    /// Revision that was synchronised.
+    pub fn synced_revision(&self) -> Option<&'a str> {
+        self.state_text("/syncResult/revision").filter(|revision| !revision.is_empty())
+    }
+
+    /// What Argo CD is doing or has done.
+    pub fn describe(&self) -> String {
+        if self.is_left_over() {
+            return "the operation has ended and is not taken away (Argo CD 3.5.3 has this fault)".to_owned();
+        }
+        let phase = match (self.phase(), self.pending) {
+            (Phase::None, Some(_)) => return "an operation that is asked for".to_owned(),
+            (Phase::None, None) => return "no operation is recorded".to_owned(),
+            (Phase::Running, _) if self.is_terminating() => "the operation is being ended",
+            (Phase::Running, _) => "the operation is running",
+            (Phase::Retrying, _) => "the operation is tried again",
+            (Phase::Succeeded, _) => "the operation succeeded",
+            (Phase::Failed, _) => "the operation failed",
+        };
+        match self.state_text("/message").filter(|message| !message.is_empty()) {
+            Some(message) => format!("{phase}: {}", quote(message)),
+            None => phase.to_owned(),
+        }
+    }
+}
+
+fn carries(operation: &Value, token: &str) -> bool {
+    let info = operation.get("info").and_then(Value::as_array);
+    info.into_iter().flatten().any(|entry| {
+        let field = |key| entry.get(key).and_then(Value::as_str);
+        field("name") == Some(super::OPERATION_TOKEN) && field("value") == Some(token)
+    })
+}
+
+fn has_source(value: &Value) -> bool {
+    ["source", "sources"].into_iter().any(|key| value.get(key).is_some_and(|source| !spec::is_zero(source)))
+}

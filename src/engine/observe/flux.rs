@@ -1,0 +1,193 @@
+//! A HelmRelease (`helm.toolkit.fluxcd.io/v2`).
+//!
+//! helm-controller writes its status in several steps: Ready=True comes 10 to
+//! 20 ms before `history`, that before Reconciling goes, that before
+//! `observedGeneration` moves, and a condition's own `observedGeneration` may be
+//! ahead of the action it describes. Only all of it together is a proof (seen on
+//! helm-controller 1.6.3).
+
+use serde_json::{Map, Value};
+
+use super::conditions::{Condition, find};
+use super::{bare_version, integer, name, quote, release, written};
+use crate::ready::release::{Failure, Release, ReleaseState, Trouble, Wanted, text};
+
+/// What a HelmRelease says about a release.
+pub fn flux(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>) -> Release {
+    match written(live, wanted) {
+        Ok(live) => HelmRelease::of(live).state(wanted),
+        Err(release) => release,
+    }
+}
+
+/// The fields that are looked at.
+struct HelmRelease<'a> {
+    object: &'a Map<String, Value>,
+    generation: i64,
+    observed_generation: Option<i64>,
+    attempted_generation: Option<i64>,
+    suspended: bool,
+    ready: Option<Condition<'a>>,
+    reconciling: Option<Condition<'a>>,
+    stalled: Option<Condition<'a>>,
+    failures: u32,
+}
+
+impl<'a> HelmRelease<'a> {
+    fn of(object: &'a Map<String, Value>) -> Self {
+        let suspended = object.get("spec").and_then(|spec| spec.get("suspend")).and_then(Value::as_bool);
+        Self {
+            object,
+            generation: integer(object, &["metadata", "generation"]).unwrap_or(0),
+            observed_generation: integer(object, &["status", "observedGeneration"]),
+            attempted_generation: integer(object, &["status", "lastAttemptedGeneration"]),
+            suspended: suspended.unwrap_or(false),
+            ready: find(object, "Ready"),
+            reconciling: find(object, "Reconciling"),
+            stalled: find(object, "Stalled"),
+            failures: integer(object, &["status", "failures"]).and_then(|count| u32::try_from(count).ok()).unwrap_or(0),
+        }
+    }
+
+    fn state(&self, wanted: &Wanted<'_>) -> Release {
+        if self.suspended {
+            return release(ReleaseState::Suspended, format!("{} is suspended", name(self.object)));
+        }
+        if !self.has_begun() {
+            return release(ReleaseState::Queued, self.queued());
+        }
+        let attempts = self.attempts();
+        let (state, message) = if self.has_given_up() {
+            (ReleaseState::Failed(Failure::GivenUp), self.describe())
+        } else if self.has_failed(attempts) {
+            (ReleaseState::Failed(Failure::Attempt), self.describe())
+        } else {
+            match self.unproven(wanted) {
+                Some(message) => (ReleaseState::Progressing, message),
+                None => (ReleaseState::Ready, format!("{} is ready", name(self.object))),
+            }
+        };
+        Release { state, attempts, trouble: self.trouble(), message }
+    }
+
+    /// Whether helm-controller has taken the present spec up. A suspended
+    /// object's `observedGeneration` moves as well, but that was asked before.
+    fn has_begun(&self) -> bool {
+        let conditions = [self.reconciling, self.ready].into_iter().flatten();
+        self.is_observed()
+            || conditions.filter_map(|found| found.observed_generation).any(|seen| seen == self.generation)
+    }
+
+    fn is_observed(&self) -> bool {
+        self.observed_generation == Some(self.generation)
+    }
+
+    /// Failed attempts at the present spec. The counters are those of an earlier
+    /// spec until the first attempt at this one.
+    fn attempts(&self) -> u32 {
+        if self.is_observed() && self.attempted_generation == Some(self.generation) { self.failures } else { 0 }
+    }
+
+    fn has_given_up(&self) -> bool {
+        self.is_observed() && self.stalled.is_some_and(|stalled| stalled.is_true() && self.is_current(&stalled))
+    }
+
+    /// An attempt has failed and the next one has not begun.
+    fn has_failed(&self, attempts: u32) -> bool {
+        let failed = self.ready.is_some_and(|ready| {
+            ready.is_false() && matches!(ready.reason, "InstallFailed" | "UpgradeFailed") && self.is_current(&ready)
+        });
+        let retrying = self.reconciling.is_some_and(|found| found.is_true() && found.reason == "ProgressingWithRetry");
+        attempts >= 1 && failed && retrying
+    }
+
+    fn is_current(&self, condition: &Condition<'_>) -> bool {
+        condition.observed_generation.is_none_or(|seen| seen == self.generation)
+    }
+
+    /// What is still missing from the proof that the release runs the present
+    /// spec and is ready.
+    fn unproven(&self, wanted: &Wanted<'_>) -> Option<String> {
+        let ready = self.ready.is_some_and(|ready| ready.is_true());
+        let busy = self.reconciling.is_some_and(|found| found.is_true());
+        let stalled = self.stalled.is_some_and(|found| found.is_true());
+        if !ready || busy || stalled {
+            return Some(self.describe());
+        }
+        if !self.is_observed() {
+            return Some(format!("{}: observedGeneration is not {} yet", name(self.object), self.generation));
+        }
+        self.unproven_history(wanted).map(|missing| format!("{}: {missing}", name(self.object)))
+    }
+
+    /// The newest entry of `history` is what actually runs.
+    fn unproven_history(&self, wanted: &Wanted<'_>) -> Option<String> {
+        let newest = self.object.get("status").and_then(|status| status.get("history")).and_then(|list| list.get(0));
+        let Some(newest) = newest.and_then(Value::as_object) else {
+            return Some("no release is recorded yet".to_owned());
+        };
+        let field = |key| text(newest, &[key]).unwrap_or("");
+        let differs = |what: &str, found: &str, wanted: &str| {
+            (found != wanted).then(|| format!("the release that runs has {what} {}, not {wanted}", quote(found)))
+        };
+        let status = field("status");
+        if status != "deployed" {
+            return Some(format!("the release that runs is {}", quote(status)));
+        }
+        if !matches!(field("action"), "" | "install" | "upgrade") {
+            return Some(format!("the last action was {}", quote(field("action"))));
+        }
+        let attempted = text(self.object, &["status", "lastAttemptedConfigDigest"]).unwrap_or("");
+        differs("name", field("name"), &wanted.claim.name)
+            .or_else(|| differs("namespace", field("namespace"), &wanted.claim.namespace))
+            .or_else(|| {
+                stated(wanted.chart_version).and_then(|version| chart_version_differs(field("chartVersion"), version))
+            })
+            .or_else(|| wanted.chart_digest.and_then(|digest| differs("chart digest", field("ociDigest"), digest)))
+            .or_else(|| {
+                stated(attempted)
+                    .filter(|attempted| field("configDigest") != *attempted)
+                    .map(|_| "the release that runs has other values".to_owned())
+            })
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        let lacking =
+            |ready: &Condition<'_>| ready.is_false() && ready.reason == "SourceNotReady" && self.is_current(ready);
+        self.ready.filter(lacking).map(|_| Trouble::NoSource)
+    }
+
+    fn queued(&self) -> String {
+        let busy = self.reconciling.filter(|found| found.is_true() && !found.message.is_empty());
+        match busy {
+            Some(busy) => format!("{}: Flux finishes what it began before: {}", name(self.object), quote(busy.message)),
+            None => format!("{}: Flux has not begun yet", name(self.object)),
+        }
+    }
+
+    /// The condition that says most.
+    fn describe(&self) -> String {
+        let failed = self.ready.filter(|ready| ready.is_false() && self.is_current(ready));
+        let busy = self.reconciling.filter(|found| found.is_true());
+        let stalled = self.stalled.filter(|found| found.is_true());
+        let told = match (stalled, failed, busy, self.ready) {
+            (Some(stalled), None, _, _) => stalled.describe("Stalled"),
+            (_, Some(failed), _, _) => failed.describe("Ready"),
+            (None, None, Some(busy), _) => quote(busy.message),
+            (None, None, None, Some(ready)) => ready.describe("Ready"),
+            (None, None, None, None) => "has no conditions".to_owned(),
+        };
+        format!("{}: {told}", name(self.object))
+    }
+}
+
+fn stated(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// helm-controller appends the digest of an OCI artifact as build metadata, and
+/// a leading `v` does not distinguish versions.
+fn chart_version_differs(found: &str, wanted: &str) -> Option<String> {
+    (bare_version(found) != bare_version(wanted))
+        .then(|| format!("the release that runs has chart version {}, not {wanted}", quote(found)))
+}

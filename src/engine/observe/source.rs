@@ -1,0 +1,124 @@
+//! A chart's source (`source.toolkit.fluxcd.io/v1`): HelmChart or OCIRepository.
+
+use serde_json::{Map, Value};
+
+use super::conditions::find;
+use super::{bare_version, integer, name, quote};
+use crate::api::wellknown::{FIELD_MANAGER, LABEL_MANAGED_BY};
+use crate::ready::owned;
+use crate::ready::release::text;
+
+/// Where a chart's source stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceState {
+    /// There is no object of that name.
+    Absent,
+    /// There is one, and it is not ours.
+    Foreign {
+        /// What was found.
+        message: String,
+    },
+    /// It is ours, and not as it was written, or it is being deleted.
+    Outdated {
+        /// What was found.
+        message: String,
+    },
+    /// Flux has not answered for it yet.
+    Progressing {
+        /// What was found.
+        message: String,
+    },
+    /// Flux cannot get the chart; it tries again.
+    Unavailable {
+        /// What Flux says.
+        message: String,
+    },
+    /// Flux has a chart, and it is not the one that is wanted.
+    Mismatch {
+        /// What was found.
+        message: String,
+    },
+    /// The chart is there.
+    Ready {
+        /// Revision of the artifact: a version, for OCI `<tag>@<digest>`.
+        revision: String,
+        /// Digest of the artifact.
+        digest: String,
+        /// Revision of the source that the chart was built from, for charts at a
+        /// path (`main@sha1:…`).
+        built_from: Option<String>,
+    },
+}
+
+/// What a chart's source says. `version` and `digest` are what the chart must
+/// have; for OCI the digest is that of the manifest, otherwise of the archive.
+pub fn source(
+    live: Option<&Map<String, Value>>,
+    wanted: &Map<String, Value>,
+    version: &str,
+    digest: Option<&str>,
+) -> SourceState {
+    let Some(live) = live else {
+        return SourceState::Absent;
+    };
+    let name = name(live);
+    if text(live, &["metadata", "labels", LABEL_MANAGED_BY]) != Some(FIELD_MANAGER) {
+        return SourceState::Foreign { message: format!("{name} is not managed by Windlass") };
+    }
+    if live.get("metadata").and_then(|metadata| metadata.get("deletionTimestamp")).is_some() {
+        return SourceState::Outdated { message: format!("{name} is being deleted") };
+    }
+    if let Some(difference) = owned::difference(wanted, live, &[]) {
+        return SourceState::Outdated { message: format!("{name}: {difference}") };
+    }
+    answer(live, &name).unwrap_or_else(|| artifact(live, &name, version, digest))
+}
+
+/// Anything but a ready answer about the present spec.
+fn answer(live: &Map<String, Value>, name: &str) -> Option<SourceState> {
+    if live.get("spec").and_then(|spec| spec.get("suspend")).and_then(Value::as_bool) == Some(true) {
+        return Some(SourceState::Unavailable { message: format!("{name} is suspended") });
+    }
+    let generation = integer(live, &["metadata", "generation"]);
+    let ready = find(live, "Ready").filter(|ready| ready.observed_generation == generation);
+    let told = ready.map_or_else(|| "Flux has not answered yet".to_owned(), |ready| ready.describe("Ready"));
+    let message = format!("{name}: {told}");
+    match ready {
+        Some(ready) if ready.is_false() => Some(SourceState::Unavailable { message }),
+        Some(ready) if ready.is_true() && integer(live, &["status", "observedGeneration"]) == generation => None,
+        Some(_) | None => Some(SourceState::Progressing { message }),
+    }
+}
+
+fn artifact(live: &Map<String, Value>, name: &str, version: &str, digest: Option<&str>) -> SourceState {
+    let field = |key| text(live, &["status", "artifact", key]);
+    let (Some(revision), Some(found_digest)) = (field("revision"), field("digest")) else {
+        return SourceState::Progressing { message: format!("{name} has no artifact yet") };
+    };
+    let (tag, manifest) = split(revision);
+    let pinned = manifest.unwrap_or(found_digest);
+    let mismatch = |what: &str, found: &str, wanted: &str| SourceState::Mismatch {
+        message: format!("{name}: {what} is {}, not {wanted}", quote(found)),
+    };
+    match (tag, digest) {
+        (Some(tag), _) if bare_version(&tag.replace('_', "+")) != bare_version(version) => {
+            mismatch("the chart's version", tag, version)
+        }
+        (_, Some(digest)) if digest != pinned => mismatch("the chart's digest", pinned, digest),
+        (_, _) => SourceState::Ready {
+            revision: revision.to_owned(),
+            digest: found_digest.to_owned(),
+            built_from: text(live, &["status", "observedSourceArtifactRevision"]).map(str::to_owned),
+        },
+    }
+}
+
+/// Tag or version, and digest, of an artifact's revision: `1.2.3`,
+/// `1.2.3@sha256:…` or `sha256:…`.
+fn split(revision: &str) -> (Option<&str>, Option<&str>) {
+    match revision.split_once('@') {
+        Some((tag, digest)) => (Some(tag), Some(digest)),
+        None if revision.starts_with("sha256:") => (None, Some(revision)),
+        None => (Some(revision), None),
+    }
+}

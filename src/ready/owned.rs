@@ -1,0 +1,140 @@
+//! Whether an object is still as Windlass wrote it.
+//!
+//! Server-side apply leaves fields of others in place, so only what was written
+//! is compared: every field of the wanted object must be in the live one with
+//! the same value. A list is one value to server-side apply where it has no
+//! merge keys, so lists must have the same length; inside an item fields that
+//! the API server or somebody else added are let pass again.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// The first owned field that differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Path of the field, such as `spec.values.replicas`.
+    pub path: String,
+    /// What was written; `null` also for a field that must not be there.
+    pub wanted: Value,
+    /// What is there; `None` if the field is absent.
+    pub found: Option<Value>,
+}
+
+impl fmt::Display for Difference {
+    /// Names the field and no value: values may be what somebody else put there.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.found {
+            Some(_) => write!(formatter, "{} is not as it was written", self.path),
+            None => write!(formatter, "{} is missing", self.path),
+        }
+    }
+}
+
+/// Compares the parts of an object that say what is wanted: `spec`, labels and
+/// annotations. `left_out` are paths from the object's root that do not count.
+pub fn difference(wanted: &Map<String, Value>, live: &Map<String, Value>, left_out: &[&[&str]]) -> Option<Difference> {
+    const COMPARED: [&[&str]; 3] = [&["metadata", "labels"], &["metadata", "annotations"], &["spec"]];
+    COMPARED.into_iter().find_map(|path| {
+        let wanted = at(wanted, path)?;
+        let mut walk = Walk { path: path.iter().map(|key| (*key).to_owned()).collect(), left_out };
+        walk.compare(wanted, at(live, path))
+    })
+}
+
+fn at<'a>(object: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(object.get(*first)?, |value, key| value.get(key))
+}
+
+struct Walk<'a> {
+    path: Vec<String>,
+    left_out: &'a [&'a [&'a str]],
+}
+
+impl Walk<'_> {
+    fn compare(&mut self, wanted: &Value, found: Option<&Value>) -> Option<Difference> {
+        if self.left_out.iter().any(|path| self.path.iter().eq(path.iter())) {
+            return None;
+        }
+        match (wanted, found) {
+            (Value::Object(wanted), Some(Value::Object(found))) => {
+                wanted.iter().find_map(|(key, value)| self.below(key, value, found.get(key)))
+            }
+            // The API server drops an empty map or list where it may be absent.
+            (Value::Object(wanted), None) => wanted.iter().find_map(|(key, value)| self.below(key, value, None)),
+            (Value::Array(wanted), None) if wanted.is_empty() => None,
+            (Value::Array(wanted), Some(Value::Array(found))) if wanted.len() == found.len() => {
+                let pairs = wanted.iter().zip(found).enumerate();
+                pairs
+                    .into_iter()
+                    .find_map(|(index, (wanted, found))| self.below(&index.to_string(), wanted, Some(found)))
+            }
+            // A written null says "not there", whether or not it is kept.
+            (Value::Null, None | Some(Value::Null)) => None,
+            (Value::Number(wanted), Some(Value::Number(found))) if same_number(wanted, found) => None,
+            (wanted, Some(found)) if wanted == found => None,
+            (wanted, found) => {
+                Some(Difference { path: self.path.join("."), wanted: wanted.clone(), found: found.cloned() })
+            }
+        }
+    }
+
+    fn below(&mut self, key: &str, wanted: &Value, found: Option<&Value>) -> Option<Difference> {
+        self.path.push(key.to_owned());
+        let difference = self.compare(wanted, found);
+        self.path.pop();
+        difference
+    }
+}
+
+/// The API server turns `1.0` into `1`.
+fn same_number(left: &serde_json::Number, right: &serde_json::Number) -> bool {
+    match (left.as_i64(), right.as_i64()) {
+        (Some(left), Some(right)) => left == right,
+        (Some(_), None) | (None, Some(_)) | (None, None) => left.as_f64() == right.as_f64(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[rstest]
+    #[case::equal(json!({"spec": {"a": {"b": 1}}}), json!({"spec": {"a": {"b": 1}}}))]
+    #[case::fields_of_others(json!({"spec": {"a": 1}}), json!({"spec": {"a": 1, "suspend": true}, "status": {}}))]
+    #[case::defaulted_in_an_item(json!({"spec": {"l": [{"a": 1}]}}), json!({"spec": {"l": [{"a": 1, "default": 2}]}}))]
+    #[case::whole_number(json!({"spec": {"a": 1.0}}), json!({"spec": {"a": 1}}))]
+    #[case::null_dropped(json!({"spec": {"values": {"a": null}}}), json!({"spec": {"values": {}}}))]
+    #[case::null_kept(json!({"spec": {"values": {"a": null}}}), json!({"spec": {"values": {"a": null}}}))]
+    #[case::empty_map_dropped(json!({"spec": {"a": {"b": {}}}}), json!({"spec": {}}))]
+    #[case::empty_list_dropped(json!({"spec": {"a": []}}), json!({"spec": {}}))]
+    #[case::finalizers_are_not_compared(json!({"metadata": {"finalizers": ["f"]}}), json!({"metadata": {}}))]
+    #[case::left_out(json!({"spec": {"upgrade": {"crds": "CreateReplace"}}}), json!({"spec": {"upgrade": {"crds": "Skip"}}}))]
+    fn what_was_written_is_there(#[case] wanted: Value, #[case] live: Value) {
+        let left_out: &[&[&str]] = &[&["spec", "upgrade", "crds"]];
+        assert_eq!(difference(&object(wanted), &object(live), left_out), None);
+    }
+
+    #[rstest]
+    #[case::value(json!({"spec": {"a": {"b": 1}}}), json!({"spec": {"a": {"b": 2}}}), "spec.a.b is not as it was written")]
+    #[case::missing(json!({"spec": {"a": 1}}), json!({"spec": {}}), "spec.a is missing")]
+    #[case::no_spec(json!({"spec": {"a": 1}}), json!({}), "spec.a is missing")]
+    #[case::longer_list(json!({"spec": {"l": [1]}}), json!({"spec": {"l": [1, 2]}}), "spec.l is not as it was written")]
+    #[case::item(json!({"spec": {"l": [{"a": 1}]}}), json!({"spec": {"l": [{"a": 2}]}}), "spec.l.0.a is not as it was written")]
+    #[case::label(json!({"metadata": {"labels": {"x": "1"}}}), json!({"metadata": {}}), "metadata.labels.x is missing")]
+    #[case::annotation(json!({"metadata": {"annotations": {"a/b": "1"}}}), json!({"metadata": {"annotations": {"a/b": "2"}}}), "metadata.annotations.a/b is not as it was written")]
+    #[case::set_where_null_was_written(json!({"spec": {"a": null}}), json!({"spec": {"a": 1}}), "spec.a is not as it was written")]
+    #[case::other_type(json!({"spec": {"a": "1"}}), json!({"spec": {"a": 1}}), "spec.a is not as it was written")]
+    #[case::fraction(json!({"spec": {"a": 1.5}}), json!({"spec": {"a": 1}}), "spec.a is not as it was written")]
+    fn the_first_owned_field_that_differs_is_named(#[case] wanted: Value, #[case] live: Value, #[case] message: &str) {
+        assert_eq!(difference(&object(wanted), &object(live), &[]).unwrap().to_string(), message);
+    }
+}
