@@ -19,8 +19,8 @@ pub use package::{
 };
 pub use reason::Reason;
 pub use revision::{
-    BeforeRead, Claim, ComponentRecord, ComponentState, DeletionRecord, HookOutcome, HookRecord,
-    PackageRevision, PackageRevisionSpec, PackageRevisionStatus, Phase as RevisionPhase, RecordedComponent,
-    RevisionRollback, RollbackRecord,
+    BeforeRead, Claim, ComponentRecord, ComponentState, DeletionRecord, HookOutcome, HookRecord, PackageRevision,
+    PackageRevisionSpec, PackageRevisionStatus, Phase as RevisionPhase, RecordedComponent, RevisionRollback,
+    RollbackRecord,
 };
 pub use status::{Attempted, Blocker, ComponentStatus, PackageStatus, RolloutPhase, RolloutStatus};

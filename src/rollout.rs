@@ -32,6 +32,7 @@ pub mod history;
 mod hooks;
 pub mod live;
 mod needs;
+mod operation;
 mod outcome;
 mod prepare;
 mod release;

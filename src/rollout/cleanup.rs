@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use super::decision::Action;
 use super::live::{Live, key_of};
-use crate::engine::ObjectKey;
 use super::release;
 use super::removal::{self, Removal};
 use super::work::Work;
 use crate::api::RevisionPhase;
+use crate::engine::ObjectKey;
 
 /// Tidies up; a message while something is still being removed.
 pub(crate) fn after_success(work: &mut Work<'_>, history_limit: u32) -> Option<String> {

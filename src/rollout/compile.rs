@@ -9,7 +9,6 @@ use super::snapshot::{RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID};
 use crate::api::{Engine, PackageRevisionSpec, RecordedComponent};
-use crate::ready::evidence::Lookup;
 use crate::engine::{
     ArgoTarget, CanaryGuard, Commit, Destination, FluxTarget, GitOrigin, HookRun, Manifest, ObjectKey, Owner, PathPin,
     RenderContext, RenderError, Target, preparation, render,
@@ -18,6 +17,7 @@ use crate::package::definition::{ChartSource, Component, Definition, PathChart};
 use crate::package::digest::ComponentDigest;
 use crate::package::names::ObjectName;
 use crate::package::version::Version;
+use crate::ready::evidence::Lookup;
 
 /// Largest revision, in bytes of JSON: what etcd takes, with room for metadata.
 pub(crate) const MAX_REVISION: usize = 1024 * 1024;
@@ -96,7 +96,8 @@ fn sized(spec: PackageRevisionSpec) -> Compiled {
     if size <= MAX_REVISION {
         return Compiled::Ready(Box::new(spec));
     }
-    let sizes = spec.components.iter().map(|component| (size_of(&|| serde_json::to_string(component)), &component.name));
+    let sizes =
+        spec.components.iter().map(|component| (size_of(&|| serde_json::to_string(component)), &component.name));
     let largest = sizes.max().map(|(size, name)| format!(", `{name}` takes {size} of them")).unwrap_or_default();
     let message = format!(
         "the revision has {size} bytes, {MAX_REVISION} are allowed{largest}: move values into a ConfigMap (valuesFrom)"
@@ -213,10 +214,8 @@ impl Compiler<'_> {
                 let found = live.and_then(artifact_of).map_or_else(|| "nothing yet".to_owned(), |(found, _)| found);
                 let message = format!("chart {} is wanted at {wanted}, the source shows {found}", chart.path.as_str());
                 let actions = follower.iter().filter(|_| live.is_none()).cloned();
-                let apply = |object: Manifest| Action::Apply {
-                    object: object.into_map(),
-                    precondition: Precondition::Any,
-                };
+                let apply =
+                    |object: Manifest| Action::Apply { object: object.into_map(), precondition: Precondition::Any };
                 Err(Missing::Waiting { actions: actions.map(apply).collect(), message })
             }
         }

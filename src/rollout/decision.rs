@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::engine::ObjectKey;
 use crate::api::{PackageRevisionSpec, PackageRevisionStatus, PackageStatus, Reason};
+use crate::engine::ObjectKey;
 
 /// The outcome of one look at a Package.
 ///
@@ -87,6 +87,20 @@ pub enum Action {
         resource_version: Option<String>,
         /// The patch.
         patch: Value,
+    },
+    /// One patch of an Application: an operation, no trace of the one before,
+    /// and where given labels, annotations and the whole spec.
+    Operate {
+        /// Which Application.
+        object: ObjectKey,
+        /// uid it must have.
+        uid: String,
+        /// Resource version it must have.
+        resource_version: String,
+        /// The Application as it is wanted; `None`: the spec stays.
+        spec: Option<Map<String, Value>>,
+        /// The operation.
+        operation: Value,
     },
     /// Deletes an object.
     Delete {

@@ -57,7 +57,7 @@ pub(crate) fn remember(work: &Work<'_>, component: &RecordedComponent, record: &
                 if observation.denied {
                     return Remembered::Denied(observation.message);
                 }
-                before.push(evidence::remember(position, &observation));
+                before.extend(evidence::remember(position, &observation));
             }
         }
     }
@@ -186,9 +186,8 @@ fn versions(revision: &RevisionView) -> Versions<'_> {
 
 fn parse(component: &RecordedComponent, entry: &api::ReadyWhen) -> Result<Entry, String> {
     let namespace = Namespace::parse(&component.release.namespace).map_err(|error| error.to_string())?;
-    let entry = parse_ready_when(entry, &namespace).map_err(|violations| {
-        violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-    })?;
+    let entry = parse_ready_when(entry, &namespace)
+        .map_err(|violations| violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     Entry::parse(&entry).map_err(|error| error.to_string())
 }
 
@@ -197,7 +196,11 @@ fn look_up(work: &Work<'_>, component: &RecordedComponent, entry: &Entry) -> Loo
     let key = ObjectKey {
         api_version: target.api_version.clone(),
         kind: target.kind.clone(),
-        namespace: if target.namespace.is_empty() { component.release.namespace.clone() } else { target.namespace.clone() },
+        namespace: if target.namespace.is_empty() {
+            component.release.namespace.clone()
+        } else {
+            target.namespace.clone()
+        },
         name: target.name.clone(),
     };
     work.snapshot.objects.get(&key).cloned().unwrap_or(Lookup::Pending)

@@ -60,11 +60,7 @@ fn refuse_path(definition: &Definition, verified: &RevisionView) -> Result<(), H
 
 /// An older version than *T*, or *T* itself after a move that the rollback rule
 /// would not allow to undo.
-fn refuse_downgrade(
-    definition: &Definition,
-    history: &History<'_>,
-    verified: &RevisionView,
-) -> Result<(), Held> {
+fn refuse_downgrade(definition: &Definition, history: &History<'_>, verified: &RevisionView) -> Result<(), Held> {
     let Ok(running) = Version::parse(&verified.spec.version) else { return Ok(()) };
     if definition.upgrade.allow_downgrade {
         return Ok(());
@@ -76,7 +72,8 @@ fn refuse_downgrade(
         );
         return Err(Held::refused(Reason::DowngradeRefused, message));
     }
-    let other_versions = history.since_verified().iter().filter(|revision| revision.spec.version != verified.spec.version);
+    let other_versions =
+        history.since_verified().iter().filter(|revision| revision.spec.version != verified.spec.version);
     if let (true, Err(objection)) = (definition.version == running, History::may_return_to(verified, other_versions)) {
         let message =
             format!("{objection}, so {running} must not run again: fix forward, or set upgrade.allowDowngrade");
@@ -87,12 +84,12 @@ fn refuse_downgrade(
 
 /// Another namespace, release name or chart name for a component that runs.
 fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
-    for component in wanted.replacements(&snapshot.revisions) {
-        let allowed = definition.components.iter().any(|c| c.name.as_str() == component.name && c.replace);
+    for replacement in wanted.replacements(&snapshot.revisions) {
+        let allowed = definition.components.iter().any(|c| c.name.as_str() == replacement.component && c.replace);
         if !allowed {
             let message = format!(
                 "component `{}` gets another {}: that uninstalls and installs it; set install.replace if that is meant",
-                component.name, component.what
+                replacement.component, replacement.what
             );
             return Err(Held::refused(Reason::InvalidSpec, message));
         }
@@ -105,7 +102,7 @@ fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     let mut blocked_by = Vec::new();
     let mut messages = Vec::new();
     for (component, key) in wanted.children() {
-        let standing = snapshot.children.iter().find(|child| child.key() == key && !wanted.owns(snapshot, child));
+        let standing = snapshot.children.iter().find(|child| child.key() == *key && !wanted.owns(snapshot, child));
         if let Some(child) = standing {
             let owner = child.package().map_or_else(|| "nobody we know".to_owned(), |p| format!("package {p}"));
             messages.push(format!(
@@ -260,7 +257,8 @@ fn settle(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
     if !requires_packages {
         return Ok(());
     }
-    let still = required.iter().map(|peer| peer.still_for).chain([snapshot.package.still_for]).min().unwrap_or_default();
+    let still =
+        required.iter().map(|peer| peer.still_for).chain([snapshot.package.still_for]).min().unwrap_or_default();
     match snapshot.cluster.requirements_settle.checked_sub(still) {
         Some(left) if !left.is_zero() => Err(Held::Settling { left }),
         Some(_) | None => Ok(()),

@@ -145,7 +145,11 @@ fn verified_number(latest: &RevisionView) -> Option<u64> {
         | RevisionPhase::RollingBack
         | RevisionPhase::RollbackFailed
         | RevisionPhase::Superseded => {
-            if latest.status.succeeded { Some(latest.number()) } else { latest.spec.base }
+            if latest.status.succeeded {
+                Some(latest.number())
+            } else {
+                latest.spec.base
+            }
         }
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::clock::Clock as _;
 use super::live::Live;
-use crate::ready::release::{Activity, ReleaseState};
 use super::work::{Work, timeout_of};
-use crate::api::{ComponentRecord, HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
+use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
+use crate::ready::release::{Release, ReleaseState, Trouble};
 
 /// Where the hooks stand after one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,28 +99,29 @@ fn start(work: &mut Work<'_>, hook: &RecordedComponent) {
     record.start(work.now);
     work.status.phase = RevisionPhase::Applying;
     put(work, record);
-    work.apply(hook);
+    apply(work, hook);
     work.event(false, Reason::Progressing, format!("hook {} started", hook.name));
 }
 
 fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord) -> HookStanding {
     let now = work.now;
-    let release = work.release(hook, &ComponentRecord { name: hook.name.clone(), ..ComponentRecord::default() });
+    let release = look(work, hook);
+    if has_failed(&release) {
+        return ended(work, record, HookOutcome::Failed, release.message);
+    }
     match release.state {
         ReleaseState::Ready => return ended(work, record, HookOutcome::Succeeded, String::new()),
-        ReleaseState::Failed(_) | ReleaseState::Progressing(Activity::Degraded) => {
-            return ended(work, record, HookOutcome::Failed, release.message);
-        }
         ReleaseState::Suspended => record.pause(now),
         ReleaseState::Absent | ReleaseState::Outdated => {
             // Recorded, but not written: the write did not happen, or somebody removed it.
-            work.apply(hook);
+            apply(work, hook);
             record.run(now);
         }
         ReleaseState::Foreign(_)
         | ReleaseState::Deleting
         | ReleaseState::Queued
-        | ReleaseState::Progressing(Activity::Working | Activity::AwaitingSource) => record.run(now),
+        | ReleaseState::Progressing
+        | ReleaseState::Failed(_) => record.run(now),
     }
     let timeout = timeout_of(work.latest);
     match timeout.checked_sub(record.elapsed(now)) {
@@ -149,19 +150,38 @@ fn ended(work: &mut Work<'_>, record: &mut HookRecord, outcome: HookOutcome, mes
     }
 }
 
-fn failure_message(work: &Work<'_>, hook: &RecordedComponent) -> String {
-    let release = work.release(hook, &ComponentRecord { name: hook.name.clone(), ..ComponentRecord::default() });
-    match release.state {
-        ReleaseState::Failed(_) | ReleaseState::Progressing(Activity::Degraded) => release.message,
-        ReleaseState::Absent
-        | ReleaseState::Foreign(_)
-        | ReleaseState::Deleting
-        | ReleaseState::Outdated
-        | ReleaseState::Suspended
-        | ReleaseState::Queued
-        | ReleaseState::Progressing(Activity::Working | Activity::AwaitingSource)
-        | ReleaseState::Ready => format!("hook {} failed; its release is kept for its logs", hook.name),
+fn failure_message(work: &mut Work<'_>, hook: &RecordedComponent) -> String {
+    let release = look(work, hook);
+    if has_failed(&release) {
+        return release.message;
     }
+    format!("hook {} failed; its release is kept for its logs", hook.name)
+}
+
+fn apply(work: &mut Work<'_>, hook: &RecordedComponent) {
+    let mut record = work.take_record(&hook.name);
+    let before = record.clone();
+    work.apply(hook, &mut record);
+    if record != before {
+        work.put_record(record);
+    }
+}
+
+/// What the engine says of a hook's run. Its proof on Argo CD is kept with the
+/// components' records, under the hook's name.
+fn look(work: &mut Work<'_>, hook: &RecordedComponent) -> Release {
+    let mut record = work.take_record(&hook.name);
+    let before = record.clone();
+    let release = work.release(hook, &mut record);
+    if record != before {
+        work.put_record(record);
+    }
+    release
+}
+
+/// A hook is not tried again by its engine: the first failure is its end.
+fn has_failed(release: &Release) -> bool {
+    matches!(release.state, ReleaseState::Failed(_)) || release.trouble == Some(Trouble::Degraded)
 }
 
 fn put(work: &mut Work<'_>, record: HookRecord) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::ObjectKey;
 use crate::api::wellknown::{ANNOTATION_DIGEST, ANNOTATION_WAVE, LABEL_COMPONENT, LABEL_PACKAGE};
+use crate::engine::ObjectKey;
 
 /// An object as it was last seen.
 #[derive(Clone, Debug, PartialEq)]

@@ -22,10 +22,9 @@ pub(crate) fn advance(work: &mut Work<'_>, definition: &Definition) -> (Headline
     retry(work);
     let refused = rollback_by_hand(work);
     let (headline, open) = match work.status.phase {
-        RevisionPhase::Pending
-        | RevisionPhase::Preparing
-        | RevisionPhase::Applying
-        | RevisionPhase::Superseded => walk_on(work, definition),
+        RevisionPhase::Pending | RevisionPhase::Preparing | RevisionPhase::Applying | RevisionPhase::Superseded => {
+            walk_on(work, definition)
+        }
         RevisionPhase::Failed => failed(work, definition),
         RevisionPhase::RollingBack => roll_back(work),
         RevisionPhase::Succeeded => (succeeded(work, definition), None),
@@ -50,9 +49,7 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
             let reason = if not_found { Reason::SourceNotFound } else { Reason::Preparing };
             (Headline::new(reason, message), None)
         }
-        Stage::Hook { name, message } => {
-            (Headline::new(Reason::Progressing, format!("hook {name}: {message}")), None)
-        }
+        Stage::Hook { name, message } => (Headline::new(Reason::Progressing, format!("hook {name}: {message}")), None),
         Stage::HookFailed { name, message } => {
             let message = format!("hook {name} failed, nothing else was changed: {message}");
             fail(work, Reason::HookFailed, message)
@@ -233,7 +230,9 @@ pub(crate) fn suspended(work: &mut Work<'_>) -> Headline {
     let version = work.latest.spec.version.clone();
     let headline = Headline::new(Reason::Suspended, format!("{version} is wanted; moves are suspended"));
     match work.status.phase {
-        RevisionPhase::Succeeded => Headline { message: format!("{version} runs; moves are suspended"), ..headline }.but_ready(),
+        RevisionPhase::Succeeded => {
+            Headline { message: format!("{version} runs; moves are suspended"), ..headline }.but_ready()
+        }
         RevisionPhase::Pending
         | RevisionPhase::Preparing
         | RevisionPhase::Applying

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::decision::Action;
+use super::decision::{Action, Precondition};
 use super::live::Live;
 use super::release;
 use super::work::Work;
@@ -69,7 +69,7 @@ pub(crate) fn charts(work: &mut Work<'_>) -> Prepared {
 fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: Manifest) -> Option<(String, bool)> {
     let key = manifest.key();
     let Some(live) = work.snapshot.sources.iter().find(|source| source.key() == key) else {
-        work.apply_manifest(manifest);
+        work.actions.push(Action::Apply { object: manifest.into_map(), precondition: Precondition::Any });
         return Some((format!("component {}: {} is being created", component.name, key), false));
     };
     let status = live.object.get("status");

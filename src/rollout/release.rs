@@ -5,10 +5,12 @@ use serde_json::{Map, Value, json};
 
 use super::decision::Action;
 use super::live::{Live, key_of};
+use super::operation;
 use super::work::Work;
 use crate::api::wellknown::{ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_TRACKING_ID, FLUX_RECONCILE};
 use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
 use crate::engine::{Manifest, ObjectKey, observe};
+use crate::ready::owned;
 use crate::ready::release::{Release, ReleaseState, Wanted};
 
 /// Owned fields whose change moves nothing, and the CRD policy, which a
@@ -63,16 +65,16 @@ pub(crate) fn object_key(component: &RecordedComponent) -> Option<ObjectKey> {
 }
 
 /// What the engine says of a component's release.
-pub(crate) fn observe(work: &Work<'_>, component: &RecordedComponent, record: &ComponentRecord) -> Release {
+pub(crate) fn observe(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Release {
     let Some(wanted) = Wanted::of(component) else {
         let message = format!("component {} has no manifests", component.name);
-        return Release { state: ReleaseState::Absent, attempts: 0, message };
+        return Release { state: ReleaseState::Absent, attempts: 0, trouble: None, message };
     };
     let wanted = wanted.without(LEFT_OUT);
     let live = work.child(component);
     match work.latest.spec.engine {
         Engine::Flux => flux(live, &wanted, record),
-        Engine::Argo => observe::flux(live.map(|live| &live.object), &wanted),
+        Engine::Argo => operation::observe(work, live, &wanted, record),
     }
 }
 
@@ -82,27 +84,17 @@ fn flux(live: Option<&Live>, wanted: &Wanted<'_>, record: &ComponentRecord) -> R
     let release = observe::flux(live.map(|live| &live.object), wanted);
     let asked = record.token.as_deref();
     let handled = live.and_then(|live| live.object.get("status")?.get("lastHandledReconcileAt")?.as_str());
-    match release.state {
-        ReleaseState::Failed(_) if asked.is_some() && asked != handled => {
-            let message = format!("{}; another attempt was asked for", release.message);
-            Release { state: ReleaseState::Queued, attempts: 0, message }
-        }
-        ReleaseState::Absent
-        | ReleaseState::Foreign(_)
-        | ReleaseState::Deleting
-        | ReleaseState::Outdated
-        | ReleaseState::Suspended
-        | ReleaseState::Queued
-        | ReleaseState::Progressing(_)
-        | ReleaseState::Failed(_)
-        | ReleaseState::Ready => release,
+    if matches!(release.state, ReleaseState::Failed(_)) && asked.is_some() && asked != handled {
+        let message = format!("{}; another attempt was asked for", release.message);
+        return Release { state: ReleaseState::Queued, attempts: 0, message, ..release };
     }
+    release
 }
 
 /// Whether a live child is ours and as the component's manifests say.
 pub(crate) fn is_as_written(component: &RecordedComponent, child: &Live) -> bool {
-    let Some(wanted) = Wanted::of(component) else { return false };
-    observe::is_written(&child.object, &wanted.without(LEFT_OUT))
+    let Some(wanted) = component.manifests.last() else { return false };
+    child.digest() == Some(component.digest.as_str()) && owned::difference(wanted, &child.object, LEFT_OUT).is_none()
 }
 
 /// The release that a live child stands for.
@@ -188,12 +180,7 @@ pub(crate) fn lifted(manifest: Manifest) -> Manifest {
 }
 
 fn patch(child: &Live, patch: Value) -> Action {
-    Action::Patch {
-        object: child.key(),
-        uid: child.uid().to_owned(),
-        resource_version: None,
-        patch,
-    }
+    Action::Patch { object: child.key(), uid: child.uid().to_owned(), resource_version: None, patch }
 }
 
 fn finalizers(child: &Live) -> Vec<&str> {
@@ -268,7 +255,12 @@ pub(crate) fn keep_as_written(work: &mut Work<'_>, components: &[RecordedCompone
         let foreign = child.is_some_and(|child| child.package() != Some(work.snapshot.package.name.as_str()));
         let going = child.is_some_and(Live::is_deleting);
         if !foreign && !going && !child.is_some_and(|child| is_as_written(component, child)) {
-            work.apply(component);
+            let mut record = work.take_record(&component.name);
+            let before = record.clone();
+            work.apply(component, &mut record);
+            if record != before {
+                work.put_record(record);
+            }
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 
 use super::live::Live;
-use crate::engine::ObjectKey;
 use super::release;
 use super::replace::hand_over;
 use super::work::Work;
 use crate::api::Blocker;
+use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 
 /// Where the removal of some children stands.
@@ -87,9 +87,9 @@ fn remember_objects(work: &mut Work<'_>, child: &Live) {
 
 fn left_behind(work: &Work<'_>) -> Option<String> {
     let remembered = work.status.components.iter().flat_map(|record| &record.objects);
-    let left = remembered.filter_map(|text| read(text)).find(|key| {
-        matches!(work.snapshot.objects.get(key), Some(Lookup::Found(_)))
-    })?;
+    let left = remembered
+        .filter_map(|text| read(text))
+        .find(|key| matches!(work.snapshot.objects.get(key), Some(Lookup::Found(_))))?;
     Some(format!("{left}: still there although its release is gone"))
 }
 

@@ -76,7 +76,9 @@ pub(crate) fn backward(work: &mut Work<'_>, target: &RevisionView) -> Return {
         }
         match take(work, &step, limits) {
             Standing::Verified => {}
-            Standing::Waiting(message) => return Return::Step { name: step.name().to_owned(), message },
+            Standing::Waiting(message) | Standing::Denied(message) => {
+                return Return::Step { name: step.name().to_owned(), message };
+            }
             Standing::Failed(message) => {
                 return Return::Failed { message: format!("component {}: {message}", step.name()) };
             }
@@ -116,11 +118,7 @@ fn steps<'a>(work: &Work<'_>, target: &'a RevisionView) -> Vec<Step<'a>> {
     let new = new_since(work, target);
     let restore = targets.iter().rev().copied().filter(present).filter(|component| is_touched(work, component));
     let missing = targets.iter().copied().filter(|component| !present(component));
-    new.into_iter()
-        .map(Step::Remove)
-        .chain(restore.map(Step::Restore))
-        .chain(missing.map(Step::Restore))
-        .collect()
+    new.into_iter().map(Step::Remove).chain(restore.map(Step::Restore)).chain(missing.map(Step::Restore)).collect()
 }
 
 /// Components with a child, or a record of one, that the target does not have;
@@ -147,9 +145,11 @@ fn is_part_of(child: &Live, revision: &RevisionView) -> bool {
 fn is_touched(work: &Work<'_>, component: &RecordedComponent) -> bool {
     let recorded = work.record(&component.name);
     let stepped = recorded.is_some_and(|record| record.moved || record.state == ComponentState::Restoring);
-    let since = work.history.since_verified().iter().any(|revision| {
-        revision.record(&component.name).is_some_and(|record| record.moved)
-    });
+    let since = work
+        .history
+        .since_verified()
+        .iter()
+        .any(|revision| revision.record(&component.name).is_some_and(|record| record.moved));
     stepped || since || !work.runs_wanted(component)
 }
 
@@ -175,13 +175,13 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
         record.applied_at = Some(now);
     }
     if !written || !lifted {
-        write(work, &restored);
+        write(work, &restored, &mut record);
     }
     let standing = turn::look(work, &restored, &mut record, limits, Gate::Release);
     record.state = match standing {
         Standing::Verified => ComponentState::Restored,
         Standing::Failed(_) => ComponentState::Failed,
-        Standing::Waiting(_) => ComponentState::Restoring,
+        Standing::Waiting(_) | Standing::Denied(_) => ComponentState::Restoring,
     };
     work.put_record(record);
     standing
@@ -196,10 +196,10 @@ fn restored_form(component: &RecordedComponent) -> RecordedComponent {
     restored
 }
 
-fn write(work: &mut Work<'_>, component: &RecordedComponent) {
+fn write(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) {
     for manifest in &component.manifests {
         let manifest = Manifest::from_record(manifest.clone());
-        work.apply_manifest(release::lifted(manifest));
+        work.apply_manifest(release::lifted(manifest), record);
     }
 }
 

@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::live::Live;
+use crate::api::{DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase};
 use crate::engine::ObjectKey;
-use crate::api::{
-    DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase,
-};
-use crate::ready::evidence::Lookup;
 use crate::package::definition::Definition;
 use crate::package::names::PackageName;
 use crate::package::range::Range;
 use crate::package::version::Version;
 use crate::package::violation::Violation;
+use crate::ready::evidence::Lookup;
 
 /// What was seen of one Package and all it touches.
 #[derive(Clone, Debug)]

@@ -12,8 +12,7 @@ pub(crate) fn of(work: &Work<'_>, headline: &Headline, open: Option<(&str, &str)
     let mut status = without_revision(work.snapshot, headline, work.now, work.blocked_by.clone());
     status.version = verified.map(|revision| revision.spec.version.clone());
     status.revision = verified.map(super::snapshot::RevisionView::number);
-    status.attempted =
-        Some(Attempted { version: work.latest.spec.version.clone(), revision: work.latest.number() });
+    status.attempted = Some(Attempted { version: work.latest.spec.version.clone(), revision: work.latest.number() });
     status.engine = Some(work.latest.spec.engine);
     status.components = components(work, open);
     status.rollouts = work.status.rollouts.clone();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
-use crate::ready::release::{Failure, ReleaseState};
 use super::work::Work;
 use crate::api::{ComponentRecord, ComponentState, RecordedComponent};
+use crate::ready::release::{Failure, ReleaseState};
 
 /// Where a turn stands after one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) fn look(
             record.state = ComponentState::Queued;
             Standing::Waiting(release.message)
         }
-        ReleaseState::Progressing(_) => at_work(record, now, Standing::Waiting(release.message)),
+        ReleaseState::Progressing => at_work(record, now, Standing::Waiting(release.message)),
         ReleaseState::Failed(failure) => {
             let over = failure == Failure::GivenUp || release.attempts > limits.retries;
             let message = release.message;
@@ -105,15 +105,11 @@ fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut Compon
 
 /// The timeout ends a turn whatever it is waiting for; without a started clock
 /// (the engine has not begun) there is none.
-fn settle(
-    work: &mut Work<'_>,
-    record: &mut ComponentRecord,
-    standing: Standing,
-    limits: Limits,
-    now: Now,
-) -> Standing {
+fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing, limits: Limits, now: Now) -> Standing {
     let standing = match standing {
-        Standing::Waiting(message) | Standing::Denied(message) if record.is_started() && out_of_time(record, limits, now) => {
+        Standing::Waiting(message) | Standing::Denied(message)
+            if record.is_started() && out_of_time(record, limits, now) =>
+        {
             Standing::Failed(format!("not ready within {}: {message}", short(limits.timeout)))
         }
         Standing::Waiting(message) if record.is_started() => {

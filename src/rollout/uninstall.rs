@@ -2,7 +2,6 @@
 
 use super::decision::Action;
 use super::live::Live;
-use crate::engine::ObjectKey;
 use super::release;
 use super::removal::{self, Removal};
 use super::snapshot::Snapshot;
@@ -11,6 +10,7 @@ use crate::api::wellknown::{
     ANNOTATION_FORCE_DELETE, ARGO_TRACKING_ID, FINALIZER, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
 };
 use crate::api::{Blocker, DeletionPolicy, DeletionRecord, Reason};
+use crate::engine::ObjectKey;
 
 /// What becomes of the children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,8 @@ enum Way {
 pub(crate) fn step(work: &mut Work<'_>) -> Option<String> {
     let mark = owner_mark(work.snapshot);
     let generation = work.snapshot.package.generation;
-    let first_seen = work.status.deletion.get_or_insert(DeletionRecord { generation, owner_mark: mark.clone() }).clone();
+    let first_seen =
+        work.status.deletion.get_or_insert(DeletionRecord { generation, owner_mark: mark.clone() }).clone();
     let waiting = match way(work.snapshot, &first_seen, &mark) {
         Way::Orphan => None,
         Way::Namespace => let_all_go(work),

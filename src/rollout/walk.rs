@@ -1,12 +1,12 @@
 //! The way forward: hooks, then one turn after the other, in order.
 
+use super::evidence::{self, Remembered};
 use super::hooks::{self, HookStanding};
 use super::prepare::{self, Prepared};
+use super::replace;
 use super::turn::{self, Gate, Limits, Standing};
 use super::turns::{Turn, turns};
 use super::work::Work;
-use super::evidence::{self, Remembered};
-use super::replace;
 use crate::api::{ComponentRecord, ComponentState, RecordedComponent, RevisionPhase};
 use crate::rollout::clock::Clock as _;
 
@@ -119,7 +119,7 @@ fn write(
         record.queued_at = Some(now.clone());
         record.applied_at = Some(now);
     }
-    work.apply(component);
+    work.apply(component, record);
     Remembered::Yes
 }
 

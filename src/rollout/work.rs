@@ -7,14 +7,15 @@ use super::clock::Now;
 use super::decision::{Action, Event, Precondition, Record};
 use super::history::History;
 use super::live::Live;
-use crate::engine::ObjectKey;
-use super::release::{self, Release};
 use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
-use crate::api::{Blocker, ComponentRecord, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
+use super::{operation, release};
+use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
 use crate::engine::Manifest;
+use crate::engine::ObjectKey;
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
+use crate::ready::release::Release;
 
 /// What is being decided about the latest revision.
 pub(crate) struct Work<'a> {
@@ -101,7 +102,7 @@ impl<'a> Work<'a> {
     }
 
     /// What the engine says of a component's release.
-    pub fn release(&self, component: &RecordedComponent, record: &ComponentRecord) -> Release {
+    pub fn release(&mut self, component: &RecordedComponent, record: &mut ComponentRecord) -> Release {
         release::observe(self, component, record)
     }
 
@@ -150,16 +151,26 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Whether the latest revision is a first install that has failed.
+    pub fn has_failed_first_install(&self) -> bool {
+        self.latest.spec.base.is_none() && self.latest.status.phase == RevisionPhase::Failed
+    }
+
     /// Applies a component's manifests, the release last.
-    pub fn apply(&mut self, component: &RecordedComponent) {
+    pub fn apply(&mut self, component: &RecordedComponent, record: &mut ComponentRecord) {
         for manifest in &component.manifests {
-            self.apply_manifest(Manifest::from_record(manifest.clone()));
+            self.apply_manifest(Manifest::from_record(manifest.clone()), record);
         }
     }
 
     /// Applies one object; a child only as it was seen.
-    pub fn apply_manifest(&mut self, manifest: Manifest) {
+    pub fn apply_manifest(&mut self, manifest: Manifest, record: &mut ComponentRecord) {
         let key = manifest.key();
+        let live = self.by_key.get(&key).copied();
+        if let (Some(Engine::Argo), Some(live)) = (release::engine_of(&key.kind), live) {
+            operation::write(self, live, manifest, record);
+            return;
+        }
         let precondition = if release::is_release_kind(&key.kind) {
             self.by_key.get(&key).map_or(Precondition::Absent, |live| Precondition::Unchanged {
                 uid: live.uid().to_owned(),

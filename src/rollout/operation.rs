@@ -1,0 +1,136 @@
+//! Argo CD: the operations that Windlass asks for.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::decision::{Action, Precondition};
+use super::live::Live;
+use super::work::Work;
+use crate::api::ComponentRecord;
+use crate::api::wellknown::ARGO_REFRESH;
+use crate::engine::Manifest;
+use crate::engine::observe::{self, Need, OPERATION_TOKEN, Proof};
+use crate::ready::release::{Release, ReleaseState, Wanted};
+
+/// Pause before a failed operation is asked for again. Argo CD itself does not
+/// try again after its `retry.limit` (seen on 3.5.7).
+const RETRY: Duration = Duration::from_secs(30);
+/// The same once a first install has failed as a whole.
+const RETRY_INSTALL: Duration = Duration::from_secs(300);
+
+/// What an Application says of a release; asks Argo CD for what the proof still
+/// needs.
+pub(crate) fn observe(
+    work: &mut Work<'_>,
+    live: Option<&Live>,
+    wanted: &Wanted<'_>,
+    record: &mut ComponentRecord,
+) -> Release {
+    let found = observe::argo(live.map(|live| &live.object), wanted, &Proof::of(record));
+    found.proof.record(record);
+    let (Some(live), Some(need)) = (live, found.need) else { return found.release };
+    match need {
+        Need::Refresh => work.actions.push(patch(live, json!({"metadata": {"annotations": {ARGO_REFRESH: "normal"}}}))),
+        Need::Termination => {
+            work.actions.push(patch(live, json!({"status": {"operationState": {"phase": "Terminating"}}})));
+        }
+        Need::Operation => ask(work, live, wanted.manifest, record, &found.release),
+    }
+    found.release
+}
+
+fn patch(live: &Live, patch: Value) -> Action {
+    let (object, uid) = (live.key(), live.uid().to_owned());
+    Action::Patch { object, uid, resource_version: Some(live.resource_version().to_owned()), patch }
+}
+
+/// Asks for an operation; after a failure only once the pause is over.
+fn ask(work: &mut Work<'_>, live: &Live, wanted: &Map<String, Value>, record: &mut ComponentRecord, release: &Release) {
+    if matches!(release.state, ReleaseState::Failed(_)) {
+        let pause = if work.has_failed_first_install() { RETRY_INSTALL } else { RETRY };
+        let elapsed = record.token.as_deref().and_then(|token| age(work, token)).unwrap_or(pause);
+        if let Some(left) = pause.checked_sub(elapsed).filter(|left| !left.is_zero()) {
+            work.look_again(left);
+            return;
+        }
+    }
+    let token = new_token(work, record);
+    let operation = operation(wanted, &token);
+    work.actions.push(Action::Operate {
+        object: live.key(),
+        uid: live.uid().to_owned(),
+        resource_version: live.resource_version().to_owned(),
+        spec: None,
+        operation,
+    });
+    Proof::of(record).asked(token).record(record);
+}
+
+/// Writes the spec of an Application that exists, together with an operation of
+/// ours and without the state of the last one: nothing of that can leak into
+/// the new one. While another operation is pending only the spec is written; it
+/// is terminated first.
+pub(crate) fn write(work: &mut Work<'_>, live: &Live, manifest: Manifest, record: &mut ComponentRecord) {
+    let spec = manifest.into_map();
+    let busy = live.object.contains_key("operation") || has_no_status(live);
+    if busy {
+        let precondition = Precondition::Unchanged {
+            uid: live.uid().to_owned(),
+            resource_version: live.resource_version().to_owned(),
+        };
+        work.actions.push(Action::Apply { object: spec, precondition });
+        return;
+    }
+    let token = new_token(work, record);
+    let operation = operation(&spec, &token);
+    work.actions.push(Action::Operate {
+        object: live.key(),
+        uid: live.uid().to_owned(),
+        resource_version: live.resource_version().to_owned(),
+        spec: Some(spec),
+        operation,
+    });
+    Proof::default().asked(token).record(record);
+}
+
+/// Argo CD 3.6 fails on an operation that is written before it has looked at
+/// the Application once.
+fn has_no_status(live: &Live) -> bool {
+    live.object.get("status").and_then(|status| status.get("reconciledAt")).is_none()
+}
+
+/// A token that was never used before: revision, attempts so far, and when.
+fn new_token(work: &Work<'_>, record: &ComponentRecord) -> String {
+    format!("{}/{}/{}@{}", work.latest.name, record.name, record.attempts, work.now.time.as_millisecond())
+}
+
+fn age(work: &Work<'_>, token: &str) -> Option<Duration> {
+    let asked: i64 = token.rsplit_once('@')?.1.parse().ok()?;
+    u64::try_from(work.now.time.as_millisecond() - asked).ok().map(Duration::from_millis)
+}
+
+/// Explicit revision, the spec's sync options and prune (Argo CD does not merge
+/// them in), and our token.
+fn operation(application: &Map<String, Value>, token: &str) -> Value {
+    let at = |path: &[&str]| {
+        let (first, rest) = path.split_first()?;
+        rest.iter().try_fold(application.get(*first)?, |value, key| value.get(*key))
+    };
+    let mut sync = Map::new();
+    if let Some(revision) = at(&["spec", "source", "targetRevision"]) {
+        sync.insert("revision".into(), revision.clone());
+    }
+    if at(&["spec", "syncPolicy", "automated", "prune"]).and_then(Value::as_bool) == Some(true) {
+        sync.insert("prune".into(), true.into());
+    }
+    if let Some(options) = at(&["spec", "syncPolicy", "syncOptions"]) {
+        sync.insert("syncOptions".into(), options.clone());
+    }
+    json!({
+        "initiatedBy": {"username": "windlass", "automated": true},
+        "info": [{"name": OPERATION_TOKEN, "value": token}],
+        "retry": {"limit": 2, "backoff": {"duration": "2s", "factor": 2, "maxDuration": "10s"}},
+        "sync": sync,
+    })
+}
