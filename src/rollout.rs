@@ -34,6 +34,7 @@ pub mod live;
 mod needs;
 mod operation;
 mod outcome;
+mod peer;
 mod prepare;
 mod release;
 mod removal;
@@ -53,18 +54,19 @@ use jiff::Timestamp;
 use clock::Now;
 use compile::Compiled;
 use gate::Held;
-use headline::{Headline, Motion};
+use headline::Headline;
 use wanted::Wanted;
 use work::Work;
 
 use crate::api::wellknown::FINALIZER;
-use crate::api::{Engine, PackageStatus, Reason, RevisionPhase};
+use crate::api::{Engine, PackageStatus, Reason};
 use crate::package::definition::Definition;
 use crate::package::violation::Violation;
 
 pub use decision::{Action, Decision, Event, Precondition, Record};
 pub use needs::{Needs, needs};
-pub use snapshot::{Cluster, PackageView, Peer, RevisionView, Snapshot};
+pub use peer::peer;
+pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot};
 
 /// What is to be done for a Package, given what was seen of it at `now`.
 ///
@@ -123,7 +125,11 @@ fn invalid(snapshot: &Snapshot, violations: &[Violation], now: Now) -> Decision 
 /// The spec cannot be used: what was begun goes no further, what runs stays.
 fn hold(snapshot: &Snapshot, headline: Headline, now: Now) -> Decision {
     match snapshot.revisions.last() {
-        Some(latest) => finish(Work::new(snapshot, latest, now), &headline, None),
+        Some(latest) => {
+            let mut work = Work::new(snapshot, latest, now);
+            outcome::pause_clocks(&mut work);
+            finish(work, &headline, None)
+        }
         None => before_first_revision(snapshot, &headline, now, Vec::new()),
     }
 }
@@ -133,6 +139,8 @@ fn live(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted, now: Now)
         Some(latest) if !wanted.differs_from(latest) => {
             let mut work = Work::new(snapshot, latest, now);
             work.supersede_older();
+            work.status.deletion = None;
+            cleanup::hold_revisions(&mut work);
             let (headline, open) = if snapshot.package.suspend {
                 (outcome::suspended(&mut work), None)
             } else {
@@ -196,6 +204,7 @@ fn held_up(snapshot: &Snapshot, held: Held, now: Now) -> Decision {
     let mut decision = match snapshot.revisions.last() {
         Some(latest) => {
             let mut work = Work::new(snapshot, latest, now);
+            outcome::pause_clocks(&mut work);
             work.blocked_by = blocked_by;
             finish(work, &headline, None)
         }
@@ -235,13 +244,6 @@ fn deleted(snapshot: &Snapshot, now: Now) -> Decision {
 
 /// Puts the decision together.
 fn finish(mut work: Work<'_>, headline: &Headline, open: Option<(&str, &str)>) -> Decision {
-    let ended = matches!(
-        work.status.phase,
-        RevisionPhase::Succeeded | RevisionPhase::RolledBack | RevisionPhase::Failed | RevisionPhase::RollbackFailed
-    );
-    if ended || headline.motion == Motion::Stalled {
-        work.status.reason = Some(headline.reason).filter(|_| ended).or(work.status.reason);
-    }
     let status: PackageStatus = status::of(&work, headline, open);
     let mut records = std::mem::take(&mut work.other_records);
     if work.status != work.latest.status {

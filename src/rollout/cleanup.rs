@@ -7,6 +7,7 @@ use super::decision::Action;
 use super::live::{Live, key_of};
 use super::release;
 use super::removal::{self, Removal};
+use super::snapshot::RevisionView;
 use super::work::Work;
 use crate::api::RevisionPhase;
 use crate::engine::ObjectKey;
@@ -44,9 +45,25 @@ fn finished_hooks(work: &mut Work<'_>) -> Option<String> {
     }
 }
 
+/// Revisions in use carry our finalizer, others do not.
+pub(crate) fn hold_revisions(work: &mut Work<'_>) {
+    let verified = work.history.verified().map(RevisionView::number);
+    let target = work.status.rollback.as_ref().map(|rollback| rollback.to);
+    for revision in &work.snapshot.revisions {
+        let number = Some(revision.number());
+        let in_use = number == verified || number == target || revision.number() == work.latest.number();
+        let (name, uid) = (revision.name.clone(), revision.uid.clone());
+        match (in_use && !revision.deleting, revision.held) {
+            (true, false) => work.actions.push(Action::HoldRevision { name, uid }),
+            (false, true) => work.actions.push(Action::ReleaseRevision { name, uid }),
+            (true, true) | (false, false) => {}
+        }
+    }
+}
+
 /// Keeps `limit` revisions besides *T* and the latest.
 fn old_revisions(work: &mut Work<'_>, limit: u32) {
-    let verified = work.history.verified().map(super::snapshot::RevisionView::number);
+    let verified = work.history.verified().map(RevisionView::number);
     let ended: Vec<_> = work
         .snapshot
         .revisions
@@ -72,14 +89,23 @@ fn sources(work: &mut Work<'_>) {
         .flat_map(|component| &component.manifests)
         .map(key_of)
         .collect();
+    let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| &peer.sources).collect();
     let unused: Vec<&Live> = work
         .snapshot
         .sources
         .iter()
-        .filter(|source| source.package() == Some(work.snapshot.package.name.as_str()))
-        .filter(|source| !referred.contains(&source.key()))
+        .filter(|source| !referred.contains(&source.key()) && !elsewhere.contains(&source.key()))
         .collect();
     for source in unused {
+        work.delete(source);
+    }
+}
+
+/// The sources of a Package that goes, but for those that others point at.
+pub(crate) fn own_sources(work: &mut Work<'_>) {
+    let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| &peer.sources).collect();
+    let own: Vec<&Live> = work.snapshot.sources.iter().filter(|source| !elsewhere.contains(&source.key())).collect();
+    for source in own {
         work.delete(source);
     }
 }

@@ -63,6 +63,20 @@ pub enum Action {
     ReleasePackage,
     /// Records a new revision, with our finalizer.
     CreateRevision(Box<PackageRevisionSpec>),
+    /// Puts our finalizer on a revision.
+    HoldRevision {
+        /// Name.
+        name: String,
+        /// uid.
+        uid: String,
+    },
+    /// Takes our finalizer off a revision.
+    ReleaseRevision {
+        /// Name.
+        name: String,
+        /// uid.
+        uid: String,
+    },
     /// Takes our finalizer off a revision and deletes it.
     DeleteRevision {
         /// Name.

@@ -4,9 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::history::History;
+use super::live::Live;
+use super::release;
 use super::snapshot::{Peer, RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::{Blocker, Claim, Reason};
+use crate::engine::ObjectKey;
 use crate::package::definition::{Definition, Requirement};
 use crate::package::names::PackageName;
 use crate::package::range::Range;
@@ -29,14 +32,23 @@ impl Held {
     }
 }
 
-/// Judges a wanted state that differs from the latest revision.
-pub(crate) fn may_start(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
+/// Whether a wanted state is refused, whatever the other Packages do.
+pub(crate) fn is_refused(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> bool {
+    refusals(snapshot, definition, wanted).is_err()
+}
+
+fn refusals(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
     let history = History::new(&snapshot.revisions);
     if let Some(verified) = history.verified() {
         refuse_path(definition, verified)?;
         refuse_downgrade(definition, &history, verified)?;
     }
-    refuse_replacement(snapshot, definition, wanted)?;
+    refuse_replacement(snapshot, definition, wanted)
+}
+
+/// Judges a wanted state that differs from the latest revision.
+pub(crate) fn may_start(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
+    refusals(snapshot, definition, wanted)?;
     conflicts(snapshot, wanted)?;
     requirements(snapshot, definition)?;
     excluded_by_requirers(snapshot, definition)?;
@@ -117,27 +129,35 @@ fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
             });
         }
     }
-    for peer in snapshot.peers.iter().filter(|peer| !peer.deleting) {
-        let claims: BTreeSet<Claim> = wanted.claims().collect();
-        let names = wanted.children().find(|(_, key)| peer.children.contains_key(&key.name));
-        let shared = claims.intersection(&peer.claims).next();
-        if names.is_none() && shared.is_none() {
-            continue;
-        }
-        let what = match (names, shared) {
-            (Some((component, key)), _) => format!("child {} of component `{component}`", key.name),
+    let held: BTreeSet<Claim> = own_children(snapshot).filter_map(release::claim).collect();
+    let standing: BTreeSet<ObjectKey> = own_children(snapshot).map(Live::key).collect();
+    for peer in &snapshot.peers {
+        let name = wanted.children().find(|(_, key)| peer.children.contains(key) && !standing.contains(key));
+        let release = wanted.claims().find(|claim| peer.claims.contains(claim) && !held.contains(claim));
+        let what = match (name, release) {
+            (Some((component, key)), _) => format!("{key} of component `{component}`"),
             (None, Some(claim)) => format!("release {}/{}", claim.namespace, claim.name),
             (None, None) => continue,
         };
-        messages.push(format!("{what} is also wanted by package {}", peer.name));
+        let hands_over = if peer.deleting { ", which is being deleted and hands it over" } else { "" };
+        messages.push(format!("{what} belongs to package {}{hands_over}", peer.name));
         blocked_by.push(Blocker {
             kind: "Package".into(),
-            namespace: snapshot.package.namespace.clone(),
+            namespace: peer.namespace.clone(),
             name: peer.name.to_string(),
             reason: Reason::Conflict.to_string(),
         });
     }
     waiting(Reason::Conflict, messages, blocked_by)
+}
+
+fn own_children(snapshot: &Snapshot) -> impl Iterator<Item = &Live> {
+    snapshot.children.iter().filter(|child| child.package() == Some(snapshot.package.name.as_str()))
+}
+
+/// The other Packages of the namespace.
+fn neighbours(snapshot: &Snapshot) -> impl Iterator<Item = &Peer> {
+    snapshot.peers.iter().filter(|peer| peer.namespace == snapshot.package.namespace)
 }
 
 fn waiting(reason: Reason, messages: Vec<String>, blocked_by: Vec<Blocker>) -> Result<(), Held> {
@@ -162,7 +182,7 @@ fn requirements(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held
                 }
             }
             Requirement::Package { name, range, optional } => {
-                let peer = snapshot.peers.iter().find(|peer| peer.name == *name);
+                let peer = neighbours(snapshot).find(|peer| peer.name == *name);
                 if let Some(unmet) = unmet(snapshot, name, range.as_ref(), *optional, peer) {
                     messages.push(unmet);
                     blocked_by.push(package_blocker(snapshot, name));
@@ -201,12 +221,10 @@ pub(crate) fn is_moving(snapshot: &Snapshot, peer: &Peer) -> bool {
 
 fn waits_for_us(snapshot: &Snapshot, peer: &Peer, seen: &mut BTreeSet<PackageName>) -> bool {
     seen.insert(peer.name.clone())
-        && peer.requires.iter().any(|(name, _)| {
-            *name == snapshot.package.name
-                || snapshot
-                    .peers
-                    .iter()
-                    .any(|next| next.name == *name && next.wants_change && waits_for_us(snapshot, next, seen))
+        && peer.requires.iter().any(|required| {
+            required.name == snapshot.package.name
+                || neighbours(snapshot)
+                    .any(|next| next.name == required.name && next.wants_change && waits_for_us(snapshot, next, seen))
         })
 }
 
@@ -215,11 +233,11 @@ fn waits_for_us(snapshot: &Snapshot, peer: &Peer, seen: &mut BTreeSet<PackageNam
 fn excluded_by_requirers(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
     let mut messages = Vec::new();
     let mut blocked_by = Vec::new();
-    for peer in snapshot.peers.iter().filter(|peer| peer.succeeded.is_some() && !peer.deleting) {
-        let excluding = peer.requires.iter().find(|(name, range)| {
-            *name == definition.name && range.as_ref().is_some_and(|range| !range.admits(&definition.version))
+    for peer in neighbours(snapshot).filter(|peer| peer.succeeded.is_some() && !peer.deleting) {
+        let excluding = peer.requires.iter().find(|required| {
+            required.name == definition.name && required.range.as_ref().is_some_and(|r| !r.admits(&definition.version))
         });
-        if let Some((_, Some(range))) = excluding {
+        if let Some(range) = excluding.and_then(|required| required.range.as_ref()) {
             messages.push(format!(
                 "package {} requires {} {}, {} is outside of it",
                 peer.name,
@@ -249,7 +267,7 @@ fn settle(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
         .requires
         .iter()
         .filter_map(|requirement| match requirement {
-            Requirement::Package { name, .. } => snapshot.peers.iter().find(|peer| peer.name == *name),
+            Requirement::Package { name, .. } => neighbours(snapshot).find(|peer| peer.name == *name),
             Requirement::Kubernetes { .. } => None,
         })
         .collect();

@@ -168,7 +168,11 @@ fn target<'a>(work: &Work<'a>) -> Option<&'a RevisionView> {
 /// The revision before runs again: because an upgrade failed, or because
 /// somebody asked for it. Held until the spec changes.
 fn rolled_back(work: &mut Work<'_>) -> Headline {
-    let version = target(work).map_or_else(String::new, |target| target.spec.version.clone());
+    let target = target(work);
+    if let Some(target) = target {
+        rollback::keep(work, target);
+    }
+    let version = target.map_or_else(String::new, |target| target.spec.version.clone());
     let rollback = work.status.rollback.clone().unwrap_or_default();
     if rollback.requested.is_some() {
         let message = format!("revision {} ({version}) runs as asked, until the spec changes", rollback.to);
@@ -216,17 +220,7 @@ fn succeeded(work: &mut Work<'_>, definition: &Definition) -> Headline {
 
 /// The Package is suspended: no moves, children stay as they are, clocks stand.
 pub(crate) fn suspended(work: &mut Work<'_>) -> Headline {
-    let names: Vec<String> = work.status.components.iter().map(|record| record.name.clone()).collect();
-    for name in names {
-        let mut record = work.take_record(&name);
-        record.pause(work.now);
-        work.put_record(record);
-    }
-    let now = work.now;
-    work.status.hooks.iter_mut().for_each(|hook| hook.pause(now));
-    if let Some(rollback) = &mut work.status.rollback {
-        rollback.pause(now);
-    }
+    pause_clocks(work);
     let version = work.latest.spec.version.clone();
     let headline = Headline::new(Reason::Suspended, format!("{version} is wanted; moves are suspended"));
     match work.status.phase {
@@ -241,6 +235,16 @@ pub(crate) fn suspended(work: &mut Work<'_>) -> Headline {
         | RevisionPhase::RolledBack
         | RevisionPhase::RollbackFailed
         | RevisionPhase::Superseded => headline,
+    }
+}
+
+/// Every clock stands: what was begun goes no further for now.
+pub(crate) fn pause_clocks(work: &mut Work<'_>) {
+    let now = work.now;
+    work.status.components.iter_mut().for_each(|record| record.pause(now));
+    work.status.hooks.iter_mut().for_each(|hook| hook.pause(now));
+    if let Some(rollback) = &mut work.status.rollback {
+        rollback.pause(now);
     }
 }
 

@@ -126,7 +126,9 @@ fn steps<'a>(work: &Work<'_>, target: &'a RevisionView) -> Vec<Step<'a>> {
 fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
     let mut children: Vec<&Live> = work.inventory().filter(|child| !is_part_of(child, target)).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.wave()));
-    let mut names: Vec<String> = Vec::new();
+    let leaving = work.status.components.iter().filter(|record| record.state == ComponentState::Removing);
+    let leaving = leaving.map(|record| record.name.as_str()).filter(|name| target.component(name).is_none());
+    let mut names: Vec<String> = leaving.map(str::to_owned).collect();
     for name in children.iter().filter_map(|child| child.component()) {
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
@@ -185,6 +187,12 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
     };
     work.put_record(record);
     standing
+}
+
+/// Keeps what a rollback has restored as it was written.
+pub(crate) fn keep(work: &mut Work<'_>, target: &RevisionView) {
+    let restored: Vec<RecordedComponent> = target.spec.components.iter().map(restored_form).collect();
+    release::keep_as_written(work, &restored);
 }
 
 /// The stored manifests with CRDs left alone and nobody's suspension in the way.

@@ -22,11 +22,11 @@ pub struct Snapshot {
     pub revisions: Vec<RevisionView>,
     /// Labelled children, and whatever stands at a name that a child needs.
     pub children: Vec<Live>,
-    /// Flux sources of ours, by what identifies them.
+    /// Flux sources of ours in the namespace, whichever Package they were made for.
     pub sources: Vec<Live>,
     /// Objects that [`super::needs`] asked for.
     pub objects: BTreeMap<ObjectKey, Lookup>,
-    /// The other Packages of the namespace.
+    /// The other Packages. Requirements look at those of the same namespace only.
     pub peers: Vec<Peer>,
     /// Facts about the cluster.
     pub cluster: Cluster,
@@ -114,6 +114,8 @@ impl RevisionView {
 /// Another Package of the namespace, as far as requirements go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
+    /// Namespace.
+    pub namespace: String,
     /// Name.
     pub name: PackageName,
     /// Version that last succeeded.
@@ -127,13 +129,26 @@ pub struct Peer {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// What its spec requires.
-    pub requires: Vec<(PackageName, Option<Range>)>,
+    pub requires: Vec<Required>,
     /// For how long this process has seen no changed spec of it.
     pub still_for: Duration,
-    /// Identities of the releases its spec claims.
+    /// Identities of the releases that its spec claims or its children hold.
     pub claims: BTreeSet<crate::api::Claim>,
-    /// Names of the children its spec claims, with the component.
-    pub children: BTreeMap<String, String>,
+    /// Where the children stand that its spec asks for or that it has.
+    pub children: BTreeSet<ObjectKey>,
+    /// Flux sources that its revisions point at.
+    pub sources: BTreeSet<ObjectKey>,
+}
+
+/// A requirement on a Package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Required {
+    /// Name of the required Package.
+    pub name: PackageName,
+    /// Range of its version.
+    pub range: Option<Range>,
+    /// Counts only if it exists.
+    pub optional: bool,
 }
 
 /// Facts about the cluster and this process.

@@ -1,10 +1,11 @@
 //! A Package that is being deleted: uninstall in reverse, or let go.
 
+use super::cleanup;
 use super::decision::Action;
 use super::live::Live;
 use super::release;
 use super::removal::{self, Removal};
-use super::snapshot::Snapshot;
+use super::snapshot::{Peer, Snapshot};
 use super::work::Work;
 use crate::api::wellknown::{
     ANNOTATION_FORCE_DELETE, ARGO_TRACKING_ID, FINALIZER, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
@@ -76,8 +77,12 @@ fn required_by(work: &mut Work<'_>) -> Option<String> {
         return None;
     }
     let own = &work.snapshot.package.name;
-    let requirers: Vec<_> =
-        work.snapshot.peers.iter().filter(|peer| peer.requires.iter().any(|(name, _)| name == own)).collect();
+    // An optional requirement holds only as long as the other goes as well.
+    let requires_it = |peer: &&Peer| {
+        peer.namespace == work.snapshot.package.namespace
+            && peer.requires.iter().any(|required| required.name == *own && (!required.optional || peer.deleting))
+    };
+    let requirers: Vec<&Peer> = work.snapshot.peers.iter().filter(requires_it).collect();
     for peer in &requirers {
         work.blocked_by.push(Blocker {
             kind: "Package".into(),
@@ -112,16 +117,15 @@ fn let_all_go(work: &mut Work<'_>) -> Option<String> {
 fn forget(work: &mut Work<'_>) {
     let orphaned = work.inventory().next().is_some();
     for revision in &work.snapshot.revisions {
+        let (name, uid) = (revision.name.clone(), revision.uid.clone());
         if !orphaned || revision.deleting {
-            work.actions.push(Action::DeleteRevision { name: revision.name.clone(), uid: revision.uid.clone() });
+            work.actions.push(Action::DeleteRevision { name, uid });
+        } else if revision.held {
+            work.actions.push(Action::ReleaseRevision { name, uid });
         }
     }
     if !orphaned {
-        let sources: Vec<&Live> = work.snapshot.sources.iter().collect();
-        let own = work.snapshot.package.name.as_str();
-        for source in sources.into_iter().filter(|source| source.package() == Some(own)) {
-            work.delete(source);
-        }
+        cleanup::own_sources(work);
     }
     if work.snapshot.package.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
         work.actions.push(Action::ReleasePackage);

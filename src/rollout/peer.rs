@@ -1,0 +1,69 @@
+//! A Package as the others see it.
+
+use std::collections::BTreeSet;
+
+use super::gate;
+use super::history::History;
+use super::live::{Live, key_of};
+use super::release;
+use super::snapshot::{Peer, Required, Snapshot};
+use super::wanted::Wanted;
+use crate::api::RevisionPhase;
+use crate::engine::ObjectKey;
+use crate::package::definition::{Definition, Requirement};
+use crate::package::version::Version;
+
+/// What other Packages may know of the one in `snapshot`, whose own peers do not
+/// matter here.
+pub fn peer(snapshot: &Snapshot) -> Peer {
+    let history = History::new(&snapshot.revisions);
+    let latest = history.latest();
+    let definition = snapshot.package.definition.as_ref().ok();
+    let wanted = definition.and_then(|definition| {
+        let engine = super::engine(snapshot).ok()?;
+        Some((definition, Wanted::of(snapshot, definition, engine).ok()?))
+    });
+    let changed = wanted.as_ref().is_some_and(|(_, wanted)| latest.is_none_or(|latest| wanted.differs_from(latest)));
+    let pending = latest.is_some_and(|latest| latest.status.phase == RevisionPhase::Pending);
+    let own: Vec<&Live> =
+        snapshot.children.iter().filter(|child| child.package() == Some(snapshot.package.name.as_str())).collect();
+    let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims());
+    let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
+    Peer {
+        namespace: snapshot.package.namespace.clone(),
+        name: snapshot.package.name.clone(),
+        succeeded: history.verified().and_then(|verified| Version::parse(&verified.spec.version).ok()),
+        open: latest.is_some_and(|latest| latest.is_open() && !pending),
+        wants_change: changed || pending,
+        refused: definition.is_none()
+            || wanted.as_ref().is_some_and(|(d, wanted)| changed && gate::is_refused(snapshot, d, wanted)),
+        deleting: snapshot.package.deleting,
+        requires: definition.map(required).unwrap_or_default(),
+        still_for: snapshot.package.still_for,
+        claims: spec_claims
+            .filter(|_| !snapshot.package.deleting)
+            .chain(own.iter().filter_map(|child| release::claim(child)))
+            .collect(),
+        children: spec_children
+            .filter(|_| !snapshot.package.deleting)
+            .chain(own.iter().map(|child| child.key()))
+            .collect(),
+        sources: sources(snapshot),
+    }
+}
+
+fn required(definition: &Definition) -> Vec<Required> {
+    let packages = definition.requires.iter().filter_map(|requirement| match requirement {
+        Requirement::Package { name, range, optional } => {
+            Some(Required { name: name.clone(), range: range.clone(), optional: *optional })
+        }
+        Requirement::Kubernetes { .. } => None,
+    });
+    packages.collect()
+}
+
+fn sources(snapshot: &Snapshot) -> BTreeSet<ObjectKey> {
+    let components = snapshot.revisions.iter().flat_map(|revision| &revision.spec.components);
+    let manifests = components.flat_map(|component| &component.manifests).map(key_of);
+    manifests.filter(|key| release::is_source_kind(&key.kind)).collect()
+}
