@@ -7,6 +7,8 @@
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`ready`]: whether a release, and what it is for, is ready;
+//! * [`rollout`]: every decision, from one look at the cluster to the next step;
+//! * [`sim`]: a cluster with virtual time, and [`rehearse`]: the decisions played on it;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -19,4 +21,6 @@ pub mod cli;
 pub mod engine;
 pub mod package;
 pub mod ready;
+pub mod rehearse;
 pub mod rollout;
+pub mod sim;

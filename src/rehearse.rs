@@ -1,0 +1,1 @@
+//! The decisions played on a simulated cluster.
