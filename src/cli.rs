@@ -1,6 +1,7 @@
 //! The command line: arguments, streams, exit codes. One module per command.
 
 mod completion;
+mod controller;
 mod crds;
 mod directory;
 mod graph;
@@ -37,6 +38,8 @@ enum Command {
     Plugin(plugin::Command),
     /// Print the CustomResourceDefinitions, or a JSON Schema for editors.
     Crds(crds::Arguments),
+    /// Run the controller in a cluster.
+    Controller(controller::Arguments),
     /// Print a completion script for a shell.
     Completion(completion::Arguments),
 }
@@ -54,6 +57,7 @@ pub fn run(arguments: Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Ex
         Command::Import(arguments) => import::run(&arguments, streams),
         Command::Plugin(command) => plugin::run(&command, streams),
         Command::Crds(arguments) => crds::run(&arguments, streams),
+        Command::Controller(arguments) => controller::run(&arguments, streams),
         Command::Completion(arguments) => completion::run(&arguments, streams),
     }
 }

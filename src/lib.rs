@@ -7,6 +7,8 @@
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`ready`]: whether a release, and what it is for, is ready;
+//! * [`rollout`]: the decisions, from one look at the cluster to the next step;
+//! * [`controller`]: watches, writes and the leader's lease around them;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -16,6 +18,7 @@
 
 pub mod api;
 pub mod cli;
+pub mod controller;
 pub mod engine;
 pub mod package;
 pub mod ready;
