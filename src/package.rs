@@ -6,6 +6,7 @@
 
 pub mod canonical;
 pub mod definition;
+pub mod diagnostic;
 pub mod digest;
 pub mod duration;
 pub mod names;
