@@ -13,6 +13,7 @@ pub mod names;
 pub mod order;
 pub mod range;
 pub mod source;
+pub mod structure;
 pub mod tree;
 pub mod version;
 pub mod violation;
