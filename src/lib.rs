@@ -6,6 +6,7 @@
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
+//! * [`translate`]: sets of packages as streams of objects;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -17,3 +18,4 @@ pub mod api;
 pub mod cli;
 pub mod engine;
 pub mod package;
+pub mod translate;
