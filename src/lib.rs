@@ -7,6 +7,7 @@
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`translate`]: sets of packages as streams of objects;
+//! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -18,4 +19,5 @@ pub mod api;
 pub mod cli;
 pub mod engine;
 pub mod package;
+pub mod ready;
 pub mod translate;
