@@ -85,11 +85,11 @@ pub struct Subject {
 }
 
 impl Subject {
-    fn package(package: &Definition) -> Self {
+    pub(crate) fn package(package: &Definition) -> Self {
         Self { package: package.name.to_string(), component: None }
     }
 
-    fn component(package: &Definition, component: &Component) -> Self {
+    pub(crate) fn component(package: &Definition, component: &Component) -> Self {
         Self { package: package.name.to_string(), component: Some(component.name.to_string()) }
     }
 }
