@@ -21,7 +21,7 @@ use crate::api::Engine;
 use crate::engine::{CanaryGuard, Destination, Manifest};
 use crate::package::definition::{Component, Definition};
 
-pub use compile::{Compilation, Compiled, compile};
+pub use compile::{Charts, Compilation, Compiled, compile};
 pub use managed::managed;
 pub use native::native;
 

@@ -35,6 +35,12 @@ pub enum ContentError {
     /// Nothing there.
     #[error("there is no directory `{0}`")]
     Missing(String),
+    /// Not among the files that a plugin was given.
+    #[error(
+        "`{0}` is not among the files that Argo CD sent: name it in the Application's annotation \
+         argocd.argoproj.io/manifest-generate-paths"
+    )]
+    NotSent(String),
     /// A file or something else.
     #[error("`{0}` is no directory")]
     NotADirectory(String),

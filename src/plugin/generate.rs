@@ -6,15 +6,16 @@ use thiserror::Error;
 use super::environment::{Environment, Output};
 use crate::api::wellknown;
 use crate::engine::Manifest;
-use crate::package::content::{ChartContent, ContentError};
-use crate::package::definition::{Definition, RelativePath, Requirement};
+use crate::package::definition::{Definition, Requirement};
 use crate::package::load::{Loaded, OtherManifest};
-use crate::translate::{Compilation, Compiled, Note, Options, Refusal, Subject, compile, managed, native};
+use crate::translate::{Charts, Compilation, Compiled, Note, Options, Refusal, Subject, compile, managed, native};
 
 /// Kinds of Argo CD's own group that decide who may deploy what where: whoever
 /// may write a Package must not get them applied on the side.
 const REFUSED: [&str; 3] = ["Application", "ApplicationSet", "AppProject"];
 const ARGO_GROUP: &str = "argoproj.io";
+/// Files of kustomize look like manifests, but no cluster knows their kinds.
+const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io";
 
 /// What Argo CD is given.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +54,7 @@ pub fn generate(
     loaded: &Loaded,
     environment: &Environment,
     directory: &str,
-    charts: &dyn Fn(&RelativePath) -> Result<ChartContent, ContentError>,
+    charts: &Charts<'_>,
 ) -> Result<Answer, Failure> {
     if loaded.packages.is_empty() {
         let directory = if directory.is_empty() { "." } else { directory };
@@ -93,7 +94,7 @@ fn packages(loaded: &Loaded, compiled: Vec<Compiled>, environment: &Environment)
     let notes = unmet(&definitions, environment);
     let notes = notes.iter().map(|note| format!("{note}; the controller waits for it")).collect();
     let packages = loaded.packages.iter().zip(objects).map(|(package, object)| (package.source, object));
-    let others = loaded.others.iter().map(|other| (other.source, other.value.clone()));
+    let others = passed_on(loaded).map(|other| (other.source, other.value.clone()));
     let mut all: Vec<(usize, Value)> = packages.chain(others).collect();
     all.sort_by_key(|(source, _)| *source);
     Ok(Answer { objects: all.into_iter().map(|(_, object)| object).collect(), notes })
@@ -106,11 +107,19 @@ fn natives(loaded: &Loaded, compiled: Vec<Compiled>, environment: &Environment) 
         return Err(unmet.into_iter().map(|note| Refusal { about: note.about, message: note.message }).collect());
     }
     let translation = native(&definitions, &options(environment))?;
-    let others = loaded.others.iter().map(|other| other.value.clone());
+    let others = passed_on(loaded).map(|other| other.value.clone());
     Ok(Answer {
         objects: others.chain(translation.objects.into_iter().map(Manifest::into)).collect(),
         notes: translation.notes.iter().map(ToString::to_string).collect(),
     })
+}
+
+fn passed_on(loaded: &Loaded) -> impl Iterator<Item = &OtherManifest> {
+    loaded.others.iter().filter(|other| group(&other.api_version) != KUSTOMIZE_GROUP)
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 fn options(environment: &Environment) -> Options {
@@ -151,7 +160,7 @@ fn refusal(loaded: &Loaded, other: &OtherManifest) -> Option<String> {
 /// The refused kind that an object is or holds, at any depth of lists.
 fn refused_kind(value: &Value) -> Option<String> {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+    let group = group(text("apiVersion"));
     let kind = text("kind");
     let of_argo = group == ARGO_GROUP && REFUSED.contains(&kind.strip_suffix("List").unwrap_or(kind));
     if of_argo || group == wellknown::GROUP {

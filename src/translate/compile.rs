@@ -12,6 +12,9 @@ use crate::package::definition::{self, Definition, RelativePath};
 use crate::package::digest::digest;
 use crate::package::version::Version;
 
+/// Reads the chart directory at a path of the repository.
+pub type Charts<'a> = dyn Fn(&RelativePath) -> Result<ChartContent, ContentError> + 'a;
+
 /// What is known of the files that a Package came with.
 #[derive(Clone, Copy)]
 pub struct Compilation<'a> {
@@ -22,7 +25,7 @@ pub struct Compilation<'a> {
     /// URL of the repository and the commit.
     pub origin: Option<(&'a str, &'a str)>,
     /// Reads the chart directories; `None` if they are not there.
-    pub charts: Option<&'a dyn Fn(&RelativePath) -> Result<ChartContent, ContentError>>,
+    pub charts: Option<&'a Charts<'a>>,
 }
 
 /// A Package with everything in it that only who reads the files can know.
