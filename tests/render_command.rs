@@ -32,8 +32,7 @@ spec:
   - name: one
     path: charts/one
 ";
-const HOOK: &str = "\
-  - name: migrate
+const HOOK: &str = "  - name: migrate
     chart: {repository: https://charts.example.org, name: migrate, version: 1.0.0}
     install: {phase: PreUpgrade}
 ";
@@ -117,7 +116,7 @@ fn an_error_anywhere_writes_nothing() {
     let broken = PACKAGE.replace("dependsOn: [one]", "dependsOn: [on3]").replace("name: app", "name: broken");
     let directory = files(&[("a.yaml", PACKAGE), ("b.yaml", &broken)]);
     let failed = render(directory.path(), &["--engine", "argo", "-o", "out", "."]).code(1);
-    assert!(stderr(&failed).contains("b.yaml:11"), "{}", stderr(&failed));
+    assert!(stderr(&failed).contains("b.yaml:12"), "{}", stderr(&failed));
     assert!(stderr(&failed).contains("did you mean `one`?"), "{}", stderr(&failed));
     assert!(!directory.path().join("out").exists());
     assert_eq!(stdout(&render(directory.path(), &["--engine", "argo", "."]).code(1)), "");
