@@ -9,6 +9,8 @@
 //! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`rollout`]: the decisions, from one look at the cluster to the next step;
 //! * [`controller`]: watches, writes and the leader's lease around them;
+//! * [`translate`]: sets of packages as streams of objects;
+//! * [`plugin`]: what Argo CD asks of a config management plugin;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -21,5 +23,7 @@ pub mod cli;
 pub mod controller;
 pub mod engine;
 pub mod package;
+pub mod plugin;
 pub mod ready;
 pub mod rollout;
+pub mod translate;
