@@ -5,6 +5,7 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
+//! * [`import`]: other formats turned into packages;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -14,4 +15,5 @@
 
 pub mod api;
 pub mod cli;
+pub mod import;
 pub mod package;
