@@ -11,6 +11,8 @@ pub mod duration;
 pub mod names;
 pub mod order;
 pub mod range;
+pub mod source;
 pub mod tree;
 pub mod version;
 pub mod violation;
+pub mod yaml;

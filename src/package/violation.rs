@@ -56,8 +56,10 @@ codes! {
     NotOnEngine = 17,
     /// An integer beyond 64 bits signed.
     IntegerTooLarge = 18,
-    /// A list or text exceeds its limit.
+    /// A list, text or file exceeds its limit.
     TooLarge = 19,
+    /// A key occurs twice in one map.
+    DuplicateKey = 20,
 }
 
 impl fmt::Display for Code {
