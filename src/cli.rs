@@ -5,6 +5,7 @@ mod crds;
 mod directory;
 mod graph;
 mod import;
+mod output;
 mod plugin;
 mod render;
 mod streams;

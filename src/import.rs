@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::api::{Component, Package, PackageSpec};
+use crate::api::{Component, Install, Package, PackageSpec};
 use crate::package::definition;
 use crate::package::names::Namespace;
 use crate::package::version::Version;
@@ -93,6 +93,12 @@ impl Imported {
 
     /// Keeps a Package and says which rules of the format it breaks.
     fn push(&mut self, name: &str, namespace: &str, spec: PackageSpec) {
+        let same = |known: &Package| {
+            (known.metadata.name.as_deref(), known.metadata.namespace.as_deref()) == (Some(name), Some(namespace))
+        };
+        if self.packages.iter().any(same) {
+            return self.error(name, "left out, since there is another package of this name");
+        }
         if let Err(violations) = definition::parse(name, namespace, &spec) {
             for violation in violations {
                 let message = format!("{}: {} ({})", violation.pointer, violation.message, violation.code);
@@ -157,6 +163,11 @@ struct ForeignSource<'a> {
     kind: &'a str,
     name: &'a str,
     namespace: Option<&'a str>,
+}
+
+/// `install` where it says anything.
+fn stated(install: Install) -> Option<Install> {
+    (install != Install::default()).then_some(install)
 }
 
 /// Joins a directory of the source and a path below it.

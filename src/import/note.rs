@@ -3,9 +3,9 @@
 /// How much a [`Note`] matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Something is not carried over or was assumed; what is installed is the same.
+    /// Something is not carried over or was assumed, and must be known.
     Warning,
-    /// Somebody must act: what would be installed differs, or the Package is not valid.
+    /// The Package is not valid, or would quietly install something else than the input.
     Error,
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::wire::{Ignored, nullable, read};
-use super::{DEFAULT_NAMESPACE, Document, ForeignSource, Imported, Options, join_path};
+use super::{DEFAULT_NAMESPACE, Document, ForeignSource, Imported, Options, join_path, stated};
 use crate::api::{
     Chart, Component, HealthCheckExpr, Install, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, SourceKind,
     SourceRef, UpgradeCrds,
@@ -231,13 +231,20 @@ impl Translation<'_, '_> {
             return None;
         };
         if names.len() > 1 && asked.is_none() {
-            self.imported.warn(
-                self.name,
-                format!("variant {name} of {listed} is taken: choose another one with --variant {}=NAME", self.name),
-            );
+            let others: Vec<_> = names.iter().filter(|other| *other != name).copied().collect();
+            let others = others.join(", ");
+            let message = format!("variant {name} is taken; --variant PKG=NAME chooses another one: {others}");
+            self.imported.warn(self.name, message);
         }
         match read::<Variant>(chosen) {
-            Ok((variant, ignored)) => {
+            Ok((variant, mut ignored)) => {
+                // Nothing is lost of a component that is left out as a whole.
+                let left_out = variant.components.iter().filter(|component| component.install.is_none());
+                let left_out: BTreeSet<_> = left_out.map(|component| component.name.as_str()).collect();
+                let on_component = |field: &Ignored| field.path.starts_with("components[]");
+                ignored.retain(|field| {
+                    !on_component(field) || field.item.as_deref().is_none_or(|item| !left_out.contains(item))
+                });
                 report_ignored(self.imported, self.name, &ignored);
                 Some(variant)
             }
@@ -322,7 +329,7 @@ impl Translation<'_, '_> {
             }),
             values_files: component.values_files.clone(),
             values: component.values.clone(),
-            install: Some(Install {
+            install: stated(Install {
                 namespace: install.namespace.clone(),
                 release_name: install.release_name.clone().filter(|name| *name != component.name),
                 privileged: install.privileged,

@@ -10,7 +10,7 @@ use super::wire::{DriftRule, ReleaseSpec};
 use super::{Key, release_name, report_ignored};
 use crate::api::{Component, DriftIgnore, Install, PackageSpec, SourceKind, SourceRef, Upgrade};
 use crate::import::wire::Ignored;
-use crate::import::{Imported, Options};
+use crate::import::{Imported, Options, stated};
 use crate::package::duration::GoDuration;
 
 /// Longest name of a component.
@@ -142,7 +142,7 @@ impl Context<'_, '_> {
             name: component.clone(),
             values: spec.values.clone(),
             values_from: spec.values_from.clone(),
-            install: Some(Install {
+            install: stated(Install {
                 namespace: (namespace != group.namespace).then(|| namespace.to_owned()),
                 release_name: (runs_as != *component).then_some(runs_as),
                 depends_on: self.edges(imported, members, member),
