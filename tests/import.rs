@@ -1,5 +1,7 @@
 //! `windlass import`: what is carried over, and what is said of the rest.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -204,7 +206,8 @@ fn the_release_keeps_the_name_that_flux_gave_it(
     );
     let imported = import(Format::Flux, &text, None);
     let component = &imported.packages[0].spec.components[0];
-    let written = component.install.as_ref().unwrap().release_name.clone().unwrap_or(component.name.clone());
+    let written = component.install.as_ref().and_then(|install| install.release_name.clone());
+    let written = written.unwrap_or_else(|| component.name.clone());
     assert_eq!(written, release);
 }
 
