@@ -6,12 +6,14 @@
 
 pub mod canonical;
 pub mod definition;
+pub mod diagnostic;
 pub mod digest;
 pub mod duration;
 pub mod names;
 pub mod order;
 pub mod range;
 pub mod source;
+pub mod structure;
 pub mod tree;
 pub mod version;
 pub mod violation;

@@ -15,6 +15,7 @@ use crate::api::{
     ValuesFromKind,
 };
 
+pub(crate) use parse::did_you_mean;
 pub use parse::{parse, parse_ready_when};
 
 /// `upgrade.timeout` where none is written.
