@@ -5,6 +5,7 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
+//! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`import`]: other formats turned into packages;
 //! * [`cli`]: the command line.
 //!
@@ -15,5 +16,6 @@
 
 pub mod api;
 pub mod cli;
+pub mod engine;
 pub mod import;
 pub mod package;
