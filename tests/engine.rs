@@ -1,5 +1,7 @@
 //! What components become on each engine.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 mod engine {
     mod argo;
     mod flux;

@@ -87,7 +87,7 @@ pub(super) fn render(
     let release = Object { api_version: "helm.toolkit.fluxcd.io/v2", kind: "HelmRelease", metadata, spec };
     let mut before = Vec::new();
     if component.privileged {
-        before.push(namespace::privileged(&component.namespace)?);
+        before.push(namespace::privileged(&component.namespace, context.owner)?);
     }
     before.extend(sources.objects);
     Ok(Rendered { before, release: Manifest::of("HelmRelease", &release)? })

@@ -8,6 +8,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::engine::{ChartEvidence, DependencyState, ready_expr};
 use windlass::package::digest::ComponentDigest;
+use windlass::package::version::Version;
 
 use super::support::fixed_digest;
 
@@ -128,7 +129,11 @@ fn a_values_only_change_is_held_back_by_the_digest() {
 #[case::another("1.1.01", false)]
 fn charts_of_an_oci_repository_carry_a_digest(#[case] version: &str, #[case] enough: bool) {
     let dep = patched("/status/history/0/chartVersion", json!(version));
-    assert_eq!(evaluate(&wanted(ChartEvidence::Oci("1.1.0")), &dep), Ok(enough));
+    for written in ["1.1.0", "v1.1.0+build"] {
+        let wanted = wanted(ChartEvidence::Oci(&Version::parse(written).unwrap()));
+        let dep = if version == "1.1.0" { patched("/status/history/0/chartVersion", json!(written)) } else { dep.clone() };
+        assert_eq!(evaluate(&wanted, &dep), Ok(enough));
+    }
 }
 
 #[test]
