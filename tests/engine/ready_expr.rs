@@ -131,7 +131,8 @@ fn charts_of_an_oci_repository_carry_a_digest(#[case] version: &str, #[case] eno
     let dep = patched("/status/history/0/chartVersion", json!(version));
     for written in ["1.1.0", "v1.1.0+build"] {
         let wanted = wanted(ChartEvidence::Oci(&Version::parse(written).unwrap()));
-        let dep = if version == "1.1.0" { patched("/status/history/0/chartVersion", json!(written)) } else { dep.clone() };
+        let dep =
+            if version == "1.1.0" { patched("/status/history/0/chartVersion", json!(written)) } else { dep.clone() };
         assert_eq!(evaluate(&wanted, &dep), Ok(enough));
     }
 }
