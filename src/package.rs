@@ -9,6 +9,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod digest;
 pub mod duration;
+pub mod load;
 pub mod names;
 pub mod order;
 pub mod range;

@@ -114,6 +114,23 @@ impl Node {
         span
     }
 
+    /// Place of the key that a JSON pointer ends in; else like [`Self::locate`].
+    pub fn locate_key(&self, pointer: &str) -> Span {
+        let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", ""));
+        let key = unescape_pointer(key);
+        let entry = self.find(parent).and_then(|parent| parent.entry(&key));
+        entry.map_or_else(|| self.locate(pointer), |entry| entry.key_span)
+    }
+
+    /// The node that a JSON pointer names.
+    pub fn find(&self, pointer: &str) -> Option<&Self> {
+        pointer.split('/').skip(1).try_fold(self, |node, part| match &node.content {
+            Content::Mapping(_) => node.get(&unescape_pointer(part)),
+            Content::Sequence(items) => items.get(part.parse::<usize>().ok()?),
+            Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => None,
+        })
+    }
+
     /// Where to point when something about this node is wrong: a whole map or
     /// list would mark half the file, so its key or its first key stands for it.
     fn head(&self, entry: Option<&Entry>) -> Span {
