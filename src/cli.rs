@@ -5,6 +5,7 @@ mod crds;
 mod directory;
 mod graph;
 mod import;
+mod inputs;
 mod output;
 mod plugin;
 mod render;

@@ -319,6 +319,31 @@ fn directories_are_read_without_their_charts() {
     assert_eq!(stdout.matches("kind: Package\n").count(), 2);
 }
 
+/// What `kubectl get helmreleases -o yaml` prints.
+#[test]
+fn a_list_from_standard_input_is_read() {
+    let root = tempfile::tempdir().unwrap();
+    let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: helm.toolkit.fluxcd.io/v2\n  kind: HelmRelease\n  \
+                metadata: {name: a, namespace: b, uid: u, generation: 3}\n  spec: {chart: {spec: {chart: charts/a, \
+                sourceRef: {kind: GitRepository, name: g}}}}\n  status: {observedGeneration: 3}\n";
+    let output = windlass(root.path()).args(["import", "flux", "-", "--version", "1.0.0"]).write_stdin(list).assert();
+    let output = output.code(0).get_output().clone();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("path: charts/a\n"));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!stderr.contains("status") && !stderr.contains("metadata"), "{stderr}");
+}
+
+#[test]
+fn nothing_is_written_when_the_input_cannot_be_read() {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("a.yaml"), HELM_RELEASES).unwrap();
+    fs::write(root.path().join("b.yaml"), "a: [\n").unwrap();
+    let output =
+        windlass(root.path()).args(["import", "flux", ".", "--version", "1.0.0", "-o", "out"]).assert().code(1);
+    assert!(String::from_utf8(output.get_output().stderr.clone()).unwrap().contains("b.yaml:"));
+    assert!(!root.path().join("out").exists());
+}
+
 #[test]
 fn a_path_that_is_not_there_is_an_input_error() {
     let root = tempfile::tempdir().unwrap();

@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::Value;
 
 use super::directory::Directory;
+use super::inputs::Inputs;
 use super::output::{self, OutputFile};
 use super::{Exit, Streams};
 use crate::api::Package;
-use crate::import::{ChartLookup, Document, Imported, Note, Options, Severity, cozystack, flux, grouped, kubepkg};
+use crate::import::{
+    ChartLookup, DEFAULT_NAMESPACE, Document, Imported, Options, Severity, cozystack, flux, grouped, kubepkg,
+};
 use crate::package::definition::RelativePath;
+use crate::package::diagnostic::{Report, Style, write_text};
+use crate::package::load::{NamespaceRule, load};
 use crate::package::names::Namespace;
 use crate::package::source::Source;
 use crate::package::tree::{EntryKind, Tree};
@@ -29,7 +33,7 @@ const WIDTH: usize = 100;
     after_help = "\
 Examples:
   windlass import cozystack packages/core/platform/sources --version 1.6.2 --chart-root packages -o out
-  windlass import flux clusters/prod --version 1.0.0 -n packages > packages.yaml
+  kubectl get helmreleases,helmrepositories -A -o yaml | windlass import flux - --version 1.0.0 -n packages
 
 Packages go to standard output or to -o; whatever could not be carried over is said on standard
 error. Exit code 1: something must be mended before the Packages are used."
@@ -82,11 +86,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: {what} do not say the version of the whole: give --version")?;
         return Ok(Exit::Usage);
     }
-    let mut notes = Vec::new();
-    let mut documents = Vec::new();
-    for path in &arguments.paths {
-        read_path(path, streams, &mut documents, &mut notes)?;
-    }
+    let Some(documents) = read(&arguments.paths, streams)? else { return Ok(Exit::Findings) };
     let charts = arguments.chart_root.as_ref().map(Directory::new);
     let options = Options {
         version: arguments.version.clone(),
@@ -94,12 +94,11 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         variants: arguments.variant.iter().cloned().collect(),
         chart_version: &|path| charts.as_ref().map_or(ChartLookup::NotLooked, |root| chart_version(root, path)),
     };
-    let mut imported = match arguments.format {
+    let imported = match arguments.format {
         Format::Cozystack => cozystack::import(&documents, &options),
         Format::Kubepkg => kubepkg::import(&documents, &options),
         Format::Flux => flux::import(&documents, &options),
     };
-    imported.notes.splice(0..0, notes);
     let files = files(&imported.packages)?;
     match &arguments.output {
         Some(directory) => output::write(directory, &files)?,
@@ -111,83 +110,31 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     Ok(if failed { Exit::Findings } else { Exit::Ok })
 }
 
-fn read_path(
-    path: &Path,
-    streams: &mut Streams<'_>,
-    documents: &mut Vec<Document>,
-    notes: &mut Vec<Note>,
-) -> anyhow::Result<()> {
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::Read::read_to_end(&mut io::Read::take(&mut streams.stdin, yaml::MAX_FILE as u64 + 1), &mut bytes)?;
-        anyhow::ensure!(bytes.len() <= yaml::MAX_FILE, "standard input is larger than {} bytes", yaml::MAX_FILE);
-        read_text("standard input", &bytes, documents, notes);
-        return Ok(());
+/// Reads all paths. `None` if something in them is no YAML; what is wrong is said.
+fn read(paths: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Option<Vec<Document>>> {
+    let inputs = Inputs::open(paths, streams.stdin)?;
+    let loaded = load(&inputs.as_inputs(), &NamespaceRule::Default(Namespace::parse(DEFAULT_NAMESPACE)?))?;
+    let failed = loaded.has_errors();
+    let origin = |source: usize| loaded.sources.get(source).map_or("", Source::path);
+    let mut documents = Vec::new();
+    for other in &loaded.others {
+        let items = if other.kind == "List" { other.value["items"].as_array() } else { None };
+        let values = items.map_or(std::slice::from_ref(&other.value), Vec::as_slice);
+        let origin = origin(other.source);
+        documents.extend(values.iter().map(|value| Document { origin: origin.to_owned(), value: value.clone() }));
     }
-    let cannot = || format!("cannot read {}", path.display());
-    if path.is_dir() {
-        return read_directory(path, &Directory::new(path), "", documents, notes);
+    documents.extend(
+        loaded
+            .packages
+            .iter()
+            .map(|package| Document { origin: origin(package.source).to_owned(), value: package.value.clone() }),
+    );
+    let report = Report::new(loaded.sources, loaded.diagnostics);
+    if !report.diagnostics.is_empty() {
+        let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
+        streams.stderr.write_all(write_text(&report, style).as_bytes())?;
     }
-    let name = path.file_name().and_then(|name| name.to_str()).with_context(cannot)?;
-    let parent =
-        Directory::new(path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
-    let bytes = parent.read(name, yaml::MAX_FILE as u64).with_context(cannot)?;
-    read_text(&path.display().to_string(), &bytes, documents, notes);
-    Ok(())
-}
-
-/// Reads all YAML files below a directory, without those of charts: their
-/// templates are no YAML.
-fn read_directory(
-    root: &Path,
-    tree: &Directory,
-    below: &str,
-    documents: &mut Vec<Document>,
-    notes: &mut Vec<Note>,
-) -> anyhow::Result<()> {
-    let at = root.join(below);
-    let entries = tree.entries(below).with_context(|| format!("cannot read {}", at.display()))?;
-    if entries.iter().any(|(name, _)| name == "Chart.yaml") {
-        notes.push(warning(&at.display().to_string(), "not read, since it is a chart"));
-        return Ok(());
-    }
-    for (name, kind) in entries {
-        let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
-        let is_yaml = name.ends_with(".yaml") || name.ends_with(".yml");
-        match kind {
-            EntryKind::Directory => read_directory(root, tree, &path, documents, notes)?,
-            EntryKind::File if is_yaml => {
-                let shown = at.join(&name).display().to_string();
-                let bytes = tree.read(&path, yaml::MAX_FILE as u64).with_context(|| format!("cannot read {shown}"))?;
-                read_text(&shown, &bytes, documents, notes);
-            }
-            EntryKind::Symlink => {
-                notes.push(warning(&at.join(&name).display().to_string(), "not read, since it is a link"))
-            }
-            EntryKind::File | EntryKind::Other => {}
-        }
-    }
-    Ok(())
-}
-
-fn warning(subject: &str, message: &str) -> Note {
-    Note { severity: Severity::Warning, subject: subject.to_owned(), message: message.to_owned() }
-}
-
-fn read_text(origin: &str, bytes: &[u8], documents: &mut Vec<Document>, notes: &mut Vec<Note>) {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        notes.push(Note { severity: Severity::Error, ..warning(origin, "not read, since it is no UTF-8") });
-        return;
-    };
-    let source = Source::new(origin, text);
-    let parsed = yaml::parse(text);
-    for problem in parsed.problems {
-        let place = source.position(problem.span.start);
-        let subject = format!("{origin}:{}:{}", place.line, place.column);
-        notes.push(Note { severity: Severity::Error, ..warning(&subject, &problem.message) });
-    }
-    let values = parsed.documents.iter().map(yaml::Node::to_value).filter(|value| !value.is_null());
-    documents.extend(values.map(|value| Document { origin: origin.to_owned(), value }));
+    Ok((!failed).then_some(documents))
 }
 
 fn chart_version(root: &Directory, path: &str) -> ChartLookup {

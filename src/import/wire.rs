@@ -23,7 +23,20 @@ pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<(T, Vec<Ignored
     Ok((read, fields))
 }
 
-/// `None` for a field that is null or empty: there is nothing to carry over.
+/// What an API server adds to an object; nobody wrote it.
+const ADDED_BY_SERVER: [&str; 8] = [
+    "metadata.creationTimestamp",
+    "metadata.finalizers",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.ownerReferences",
+    "metadata.resourceVersion",
+    "metadata.uid",
+    "status",
+];
+
+/// `None` for a field that is null, empty or added by the API server: there is
+/// nothing to carry over.
 fn describe(root: &Value, path: &str) -> Option<Ignored> {
     let (mut place, mut item) = (root, None);
     let (mut written, mut field) = (String::new(), "");
@@ -50,7 +63,7 @@ fn describe(root: &Value, path: &str) -> Option<Ignored> {
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     };
-    (!empty).then(|| Ignored { path: written, field: field.to_owned(), item })
+    (!empty && !ADDED_BY_SERVER.contains(&path)).then(|| Ignored { path: written, field: field.to_owned(), item })
 }
 
 /// Reads null as the default, as Go does.
@@ -89,6 +102,24 @@ mod tests {
         let told: Vec<_> = ignored.iter().map(|field| (field.path.as_str(), field.item.as_deref())).collect();
         assert_eq!(told, [("items[].name", Some("a")), ("items[].libraries", Some("a")), ("inner.other", None)]);
     }
+
+    #[test]
+    fn what_a_server_added_is_not_worth_a_word() {
+        let value = json!({"items": [], "metadata": {"uid": "u", "labels": {"a": "b"}}, "status": {"x": 1}});
+        let (_, ignored) = read::<WithMetadata>(&value).unwrap();
+        assert_eq!(ignored.iter().map(|field| field.path.as_str()).collect::<Vec<_>>(), ["metadata.labels"]);
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct WithMetadata {
+        #[serde(rename = "metadata")]
+        _metadata: Empty,
+        #[serde(rename = "items")]
+        _items: Vec<String>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Empty {}
 
     #[test]
     fn empty_fields_are_not_worth_a_word() {
