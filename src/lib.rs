@@ -7,6 +7,7 @@
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`import`]: other formats turned into packages;
+//! * [`translate`]: sets of packages as streams of objects;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -19,3 +20,4 @@ pub mod cli;
 pub mod engine;
 pub mod import;
 pub mod package;
+pub mod translate;

@@ -20,7 +20,7 @@ use crate::engine::{
 };
 use crate::package::definition::{ChartSource, Component, Definition};
 use crate::package::digest::{ComponentDigest, digest};
-use crate::package::names::{child_name, fingerprint};
+use crate::package::names::{child_name, hex};
 use crate::package::order::order;
 
 /// A component that is in the stream: what others need to wait for it.
@@ -100,7 +100,7 @@ impl Builder<'_> {
             self.notes.extend(notes::native(package, component, engine));
             let mut above: Vec<usize> =
                 component.depends_on.iter().filter_map(|name| by_name.get(name.as_str()).copied()).collect();
-            if above.is_empty() {
+            if component.depends_on.is_empty() {
                 above.extend(&required);
             }
             match self.node(package, position, component, engine, wave, above) {
@@ -153,7 +153,7 @@ impl Builder<'_> {
         let level = nodes.iter().map(|node| node.level + 1).max().unwrap_or(0);
         let states = nodes.iter().map(|node| (&node.name, node.digest.as_str(), node.upstream.as_deref()));
         let states: BTreeSet<_> = states.collect();
-        let upstream = (!states.is_empty()).then(|| format!("v1:{}", fingerprint(&json!(states).to_string())));
+        let upstream = (!states.is_empty()).then(|| format!("v1:{}", hex(&json!(states).to_string(), 64)));
         // Without the controller nothing would ever take a canary further.
         let component = Component { canary: None, ..component.clone() };
         let name = child_name(&package.name, &component.name);
@@ -199,7 +199,11 @@ fn dependency(node: &Node) -> Dependency {
     let chart = match &node.component.chart {
         ChartSource::Repository(chart) if chart.is_oci() => ChartEvidence::Oci(&chart.version),
         ChartSource::Repository(chart) => ChartEvidence::Exact(chart.version.as_written()),
-        ChartSource::Path(_) => ChartEvidence::Unknown,
+        // Its HelmChart follows ChartVersion, so the version is all that tells one content from another.
+        ChartSource::Path(chart) => chart
+            .chart_version
+            .as_ref()
+            .map_or(ChartEvidence::Unknown, |version| ChartEvidence::Exact(version.as_written())),
     };
     let state = DependencyState { digest: &node.digest, upstream: node.upstream.as_deref(), chart };
     Dependency { name: node.name.clone(), ready_expr: ready_expr(&state) }

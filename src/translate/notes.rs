@@ -20,7 +20,10 @@ pub(super) fn engine(package: &Definition, component: &Component, engine: Engine
                     "healthCheckExprs mean nothing to Argo CD: it judges by the health checks of argocd-cm",
                 ),
                 (skip, "with upgradeCRDs Skip Argo CD leaves the chart's crds/ out on the first install as well"),
-                (secret, "chart.secretRef means nothing to Argo CD: it takes credentials from its own repository settings"),
+                (
+                    secret,
+                    "chart.secretRef means nothing to Argo CD: it takes credentials from its own repository settings",
+                ),
             ];
             collect(&Subject::component(package, component), &said)
         }
@@ -48,13 +51,13 @@ pub(super) fn native(package: &Definition, component: &Component, engine: Engine
         (ChartSource::Path(_), Engine::Argo) | (ChartSource::Repository(_), Engine::Flux | Engine::Argo) => false,
     };
     let said = [
-        (!component.ready_when.is_empty(), "readyWhen needs the controller: what comes next waits for the release only"),
+        (
+            !component.ready_when.is_empty(),
+            "readyWhen needs the controller: what comes next waits for the release only",
+        ),
         (component.canary.is_some(), "canary needs the controller: its DaemonSets are rolled out as the chart says"),
         (component.replace, "replace means nothing without the controller: the engine decides when to install anew"),
-        (
-            follows,
-            "its chart follows the sourceRef as it is: a new commit can move it before its turn, and nothing waits for its new content",
-        ),
+        (follows, "its chart follows the sourceRef as it is: a new commit can move it before its turn"),
     ];
     collect(&Subject::component(package, component), &said)
 }

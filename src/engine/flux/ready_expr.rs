@@ -26,7 +26,7 @@ pub enum ChartEvidence<'a> {
     /// This one, also with the digest of the artifact that helm-controller puts
     /// in the place of the build metadata of charts of an OCIRepository.
     Oci(&'a Version),
-    /// None: the chart of a `path` can change without its version.
+    /// None: nobody has said which version it is.
     Unknown,
 }
 

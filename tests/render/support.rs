@@ -94,3 +94,25 @@ pub fn at(manifest: &Manifest, path: &str) -> Value {
     let path: Vec<&str> = path.split('.').collect();
     manifest.get(&path).cloned().unwrap_or_default()
 }
+
+/// A Package of namespace `packages` whose components are `name: [dependsOn]`.
+pub fn package(name: &str, requires: &[&str], components: &[(&str, &[&str])]) -> Definition {
+    let requires: Vec<Value> = requires.iter().map(|name| serde_json::json!({"package": name})).collect();
+    let components: Vec<Value> = components
+        .iter()
+        .map(|(name, depends_on)| {
+            serde_json::json!({
+                "name": name,
+                "chart": {"repository": "https://charts.example.org", "name": name, "version": "1.0.0"},
+                "install": {"dependsOn": depends_on},
+            })
+        })
+        .collect();
+    let spec = serde_json::json!({"version": "1.0.0", "requires": requires, "components": components});
+    parse(name, "packages", &serde_json::from_value(spec).unwrap()).unwrap()
+}
+
+/// Names of the releases of a stream, in order.
+pub fn releases(objects: &[Manifest]) -> Vec<&str> {
+    objects.iter().filter(|object| matches!(object.kind(), "HelmRelease" | "Application")).map(Manifest::name).collect()
+}
