@@ -19,9 +19,6 @@ use windlass::translate::{Options, Translation, managed, native};
 
 use common::{read_yaml, read_yaml_1_1, text};
 
-const V1_5_0: (&str, usize, usize) = ("v1.5.0", 96, 106);
-const V1_6_2: (&str, usize, usize) = ("v1.6.2", 98, 109);
-
 /// The corpus directory of a version, or a return from a test that is skipped aloud.
 macro_rules! corpus_or_skip {
     ($version:expr) => {
@@ -113,8 +110,10 @@ fn import(directory: &Path, version: &str, variants: &[(&str, &str)], out: &Path
     arguments.extend(variants.iter().flat_map(|(package, name)| ["--variant".to_owned(), format!("{package}={name}")]));
     common::printed(&arguments);
     let mut packages = Vec::new();
-    for entry in fs::read_dir(out).unwrap() {
-        let documents = yaml::parse(&fs::read_to_string(entry.unwrap().path()).unwrap());
+    let mut files: Vec<_> = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in files {
+        let documents = yaml::parse(&fs::read_to_string(file).unwrap());
         assert_eq!(documents.problems, []);
         packages.extend(documents.documents.iter().map(|node| serde_json::from_value(node.to_value()).unwrap()));
     }
@@ -194,9 +193,9 @@ fn check_order(wanted: &Wanted, releases: &Releases<'_>) {
 }
 
 #[rstest]
-#[case::v1_5_0(V1_5_0)]
-#[case::v1_6_2(V1_6_2)]
-fn the_corpus_imports_whole_and_validates(#[case] (version, packages, components): (&str, usize, usize)) {
+#[case("v1.5.0", 96, 106)]
+#[case("v1.6.2", 98, 109)]
+fn the_corpus_imports_whole_and_validates(#[case] version: &str, #[case] packages: usize, #[case] components: usize) {
     let directory = corpus_or_skip!(version);
     let out = tempfile::tempdir().unwrap();
     let imported = import(&directory, version, &[], out.path());
@@ -212,7 +211,7 @@ fn the_corpus_imports_whole_and_validates(#[case] (version, packages, components
 
 #[rstest]
 fn every_edge_is_kept(
-    #[values(V1_5_0, V1_6_2)] (version, _, _): (&str, usize, usize),
+    #[values("v1.5.0", "v1.6.2")] version: &str,
     #[values("noop", "cilium-kilo", "kubeovn-cilium")] networking: &str,
     #[values(Engine::Flux, Engine::Argo)] engine: Engine,
 ) {
@@ -246,7 +245,7 @@ fn every_edge_is_kept(
 
 #[rstest]
 fn what_is_rendered_reads_back_as_meant(
-    #[values(V1_5_0, V1_6_2)] (version, _, _): (&str, usize, usize),
+    #[values("v1.5.0", "v1.6.2")] version: &str,
     #[values(Engine::Flux, Engine::Argo)] engine: Engine,
 ) {
     let directory = corpus_or_skip!(version);
@@ -259,7 +258,7 @@ fn what_is_rendered_reads_back_as_meant(
     for translation in [managed(&packages, &options).unwrap(), native(&packages, &options).unwrap()] {
         let meant: Vec<Value> =
             translation.objects.iter().map(|object| Value::Object(object.as_map().clone())).collect();
-        assert!(meant.len() >= 106);
+        assert!(meant.len() > 100, "{} objects", meant.len());
         assert_eq!(read_yaml_1_1(&yaml::write::write(&meant).unwrap()), meant);
     }
 }

@@ -29,6 +29,10 @@ fn documents(text: &str) -> Vec<Document> {
 }
 
 fn import(format: Format, text: &str, namespace: Option<&str>) -> Imported {
+    import_documents(format, &documents(text), namespace)
+}
+
+fn import_documents(format: Format, documents: &[Document], namespace: Option<&str>) -> Imported {
     let options = Options {
         version: Some(Version::parse("3.1.0").unwrap()),
         namespace: namespace.map(|namespace| Namespace::parse(namespace).unwrap()),
@@ -36,9 +40,9 @@ fn import(format: Format, text: &str, namespace: Option<&str>) -> Imported {
         chart_version: &|_| ChartLookup::NotLooked,
     };
     match format {
-        Format::Cozystack => cozystack::import(&documents(text), &options),
-        Format::Kubepkg => kubepkg::import(&documents(text), &options),
-        Format::Flux => flux::import(&documents(text), &options),
+        Format::Cozystack => cozystack::import(documents, &options),
+        Format::Kubepkg => kubepkg::import(documents, &options),
+        Format::Flux => flux::import(documents, &options),
     }
 }
 
@@ -251,6 +255,12 @@ fn the_release_keeps_the_name_that_flux_gave_it(
      [{name: gone}], chart: {spec: {chart: x, sourceRef: {kind: GitRepository, name: g}}}}}",
     "dependsOn b/gone is lost, since it is not in the input"
 )]
+#[case::values_file_of_old_versions(
+    Format::Flux,
+    "{apiVersion: helm.toolkit.fluxcd.io/v2beta1, kind: HelmRelease, metadata: {name: a, namespace: b}, spec: {chart: \
+     {spec: {chart: charts/x, valuesFile: charts/x/prod.yaml, sourceRef: {kind: GitRepository, name: g}}}}}",
+    "spec.chart.spec.valuesFile is not carried over"
+)]
 #[case::values_files_outside_of_the_chart(
     Format::Flux,
     "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: a, namespace: b}, spec: {chart: {spec: \
@@ -274,6 +284,63 @@ fn two_packages_of_one_name_are_never_one_file() {
     let imported = import(Format::Kubepkg, &format!("{text}\n---\n{text}\n"), None);
     assert_eq!(imported.packages.len(), 1);
     assert!(said(&imported).contains(&"error a: left out, since there is another package of this name".to_owned()));
+}
+
+/// Where an object stands in a document: below values, and where nothing is
+/// carried over as a whole, fields are anybody's.
+fn object_pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    if at.ends_with("/values") {
+        return;
+    }
+    match value {
+        Value::Object(fields) => {
+            found.push(at.to_owned());
+            fields.iter().for_each(|(key, inner)| object_pointers(inner, &format!("{at}/{key}"), found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, inner)| object_pointers(inner, &format!("{at}/{index}"), found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// `/spec/variants/0/components/1/install` as notes write it: `components[].install`.
+fn as_in_notes(pointer: &str) -> String {
+    let mut path = String::new();
+    for part in pointer.split('/').skip(1) {
+        match part.parse::<usize>() {
+            Ok(_) => path.push_str("[]"),
+            Err(_) if path.is_empty() => path.push_str(part),
+            Err(_) => path.push_str(&format!(".{part}")),
+        }
+    }
+    path.strip_prefix("spec.variants[].").map_or(path.clone(), str::to_owned)
+}
+
+#[rstest]
+#[case::kubepkg(Format::Kubepkg, KUBEPKG)]
+#[case::flux(Format::Flux, HELM_RELEASES)]
+fn no_field_is_dropped_in_silence(#[case] format: Format, #[case] text: &str) {
+    let clean = documents(text);
+    let mut tried = 0;
+    for (index, document) in clean.iter().enumerate() {
+        let mut pointers = Vec::new();
+        object_pointers(&document.value, "", &mut pointers);
+        for pointer in pointers {
+            let mut changed = clean.clone();
+            let object = changed[index].value.pointer_mut(&pointer).unwrap();
+            object.as_object_mut().unwrap().insert("unheardOf".into(), "x".into());
+            let said = said(&import_documents(format, &changed, None)).join("\n");
+            let path = as_in_notes(&pointer);
+            let whole = |part: &str| !part.is_empty() && said.contains(&format!(" {part} is not carried over"));
+            let above = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]).chain([path.as_str()]);
+            let left_out = said.contains("only-published: left out") && pointer.ends_with("/components/2");
+            let known = said.contains("unheardOf") || above.into_iter().any(whole) || left_out;
+            assert!(known || said.contains("driftDetection.ignore"), "{pointer} of document {index}:\n{said}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 15, "{tried}");
 }
 
 fn windlass(directory: &Path) -> Command {

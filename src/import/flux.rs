@@ -129,6 +129,7 @@ fn why_ignored(path: &str, field: &str) -> (Severity, &'static str) {
         (_, "certSecretRef" | "insecure" | "passCredentials" | "provider" | "proxySecretRef" | "layerSelector") => {
             (Severity::Error, "the source of the Package's charts is made without it")
         }
+        (_, "valuesFile") => (Severity::Error, "write valuesFiles, or copy the file to values"),
         (_, "verify") => (Severity::Error, "signatures are not checked; chart.digest pins what is installed"),
         ("install" | "rollback" | "test" | "uninstall" | "upgrade", _) => {
             (Severity::Warning, "how a release is installed, retried and rolled back is decided by Windlass")

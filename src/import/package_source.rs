@@ -122,8 +122,7 @@ pub(super) fn import(group: &str, documents: &[Document], options: &Options<'_>)
     let mut sources = Vec::new();
     for document in documents {
         if (document.group(), document.kind()) != (group, "PackageSource") {
-            let other = format!("{} {}", document.kind(), document.text("/metadata/name"));
-            imported.warn(&document.origin, format!("{}: only {group} PackageSources are read", other.trim()));
+            not_a_source(&mut imported, group, document);
             continue;
         }
         match read::<SourceDocument>(&document.value) {
@@ -143,6 +142,16 @@ pub(super) fn import(group: &str, documents: &[Document], options: &Options<'_>)
         Translation { imported: &mut imported, options, name: &name, namespace: &namespace }.source(source.spec);
     }
     imported
+}
+
+fn not_a_source(imported: &mut Imported, group: &str, document: &Document) {
+    let (kind, name) = (document.kind(), document.text("/metadata/name"));
+    if (document.group(), kind) == (group, "Package") {
+        let message = "its variant, values and disabled components are not carried over: merge them into the result";
+        imported.error(&document.origin, format!("Package {name}: {message}"));
+    } else {
+        imported.warn(&document.origin, format!("not read: {kind} {name}"));
+    }
 }
 
 /// The namespace asked for, else the one that all sources are in, since a

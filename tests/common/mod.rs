@@ -15,7 +15,8 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A line that is seen whatever the test runner captures.
+/// A line that is seen although the test runner captures what `eprintln` writes.
+#[allow(clippy::explicit_write, reason = "eprintln is captured")]
 pub fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").unwrap();
 }
