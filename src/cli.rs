@@ -9,6 +9,7 @@ mod graph;
 mod import;
 mod output;
 mod paths;
+mod inputs;
 mod plugin;
 mod render;
 mod streams;

@@ -9,6 +9,7 @@
 //! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`rollout`]: the decisions, from one look at the cluster to the next step;
 //! * [`controller`]: watches, writes and the leader's lease around them;
+//! * [`import`]: other formats turned into packages;
 //! * [`translate`]: sets of packages as streams of objects;
 //! * [`plugin`]: what Argo CD asks of a config management plugin;
 //! * [`cli`]: the command line.
@@ -22,6 +23,7 @@ pub mod api;
 pub mod cli;
 pub mod controller;
 pub mod engine;
+pub mod import;
 pub mod package;
 pub mod plugin;
 pub mod ready;
