@@ -70,11 +70,14 @@ fn run_tests() -> ExitCode {
         bench: OnceLock::new(),
     });
     let trials = trials![bench;
-        control_plane::kubernetes_is_the_version_we_build,
-        control_plane::nodes_are_ready_and_schedulable,
-        control_plane::a_recorder_sees_every_write_in_order,
-        pods::deployment_becomes_ready,
+        // What takes longest first.
+        argocd::application_syncs_from_a_repository,
+        argocd::application_syncs_a_chart,
+        flux::kustomization_applies_from_our_git_server,
+        flux::chart_is_fetched_with_the_digest_we_published,
+        flux::chart_published_later_is_found_when_asked,
         pods::readiness_comes_after_the_asked_time,
+        pods::deployment_becomes_ready,
         pods::pod_that_never_becomes_ready_runs,
         pods::crashing_pod_counts_its_restarts,
         pods::image_pull_error_is_told,
@@ -82,13 +85,14 @@ fn run_tests() -> ExitCode {
         pods::job_completes,
         pods::failing_job_fails,
         pods::dead_node_takes_its_pods_down_and_back,
+        control_plane::kubernetes_is_the_version_we_build,
+        control_plane::nodes_are_ready_and_schedulable,
+        control_plane::a_recorder_sees_every_write_in_order,
         processes::end_of_a_program_is_noticed_with_its_last_lines,
+        processes::end_of_a_required_program_is_everybodys_failure,
         processes::taken_port_is_replaced,
-        flux::kustomization_applies_from_our_git_server,
-        flux::chart_is_fetched_with_the_digest_we_published,
-        flux::chart_published_later_is_found_when_asked,
-        argocd::application_syncs_from_a_repository,
-        argocd::application_syncs_a_chart,
+        processes::nothing_is_left_after_the_end,
+        processes::nothing_is_left_when_the_bench_is_killed,
     ];
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(bench) = bench.bench.get() {

@@ -235,16 +235,19 @@ pub async fn dead_node_takes_its_pods_down_and_back(bench: &Bench) {
     ready_agents(bench, &namespace, 2).await;
 }
 
-async fn ready_agents(bench: &Bench, namespace: &str, expected: i64) {
-    let api = bench.cluster().await.dynamic("apps/v1", "DaemonSet", namespace).await;
+async fn ready_agents(bench: &Bench, namespace: &str, expected: usize) {
+    let api: Api<Pod> = bench.cluster().await.api(namespace);
     let what = format!("{expected} of 2 pods ready");
-    wait::until(&api, "it", SOON, &what, |daemon_set| {
-        let status = &daemon_set.ok_or("no such DaemonSet")?.data["status"];
-        let seen = (&status["desiredNumberScheduled"], &status["numberReady"]);
-        if seen == (&json!(2), &json!(expected)) {
+    wait::until_all(&api, ListParams::default(), SOON, &what, |pods| {
+        let ready = |pod: &&&Pod| {
+            let pod = serde_json::to_value(pod).expect("JSON");
+            matches!(condition(&pod, "Ready"), Some(("True", _, _)))
+        };
+        let seen = (pods.len(), pods.iter().filter(ready).count());
+        if seen == (2, expected) {
             return Ok(());
         }
-        Err(format!("desired {}, ready {}", seen.0, seen.1))
+        Err(format!("{} pods, {} ready", seen.0, seen.1))
     })
     .await;
 }

@@ -15,7 +15,7 @@ use super::flux::{self, Flux};
 use super::git::Repository;
 use super::http::HttpServer;
 use super::nodes::Nodes;
-use super::processes::{Process, Processes};
+use super::processes::{Process, Processes, Program};
 use super::tools::{Tools, repository};
 
 /// How a bench is set up.
@@ -106,14 +106,12 @@ impl Bench {
 
     /// Ends all programs and removes the directory.
     pub fn stop(&self, failed: bool) {
-        let started = Instant::now();
         let kept = &self.options.kept_logs;
         std::fs::remove_dir_all(kept).ok();
         self.processes.shut_down(failed.then(|| kept.clone()));
         if failed {
             eprintln!("bench: logs are kept in {}", kept.display());
         }
-        eprintln!("bench: stopped in {:.1} s", started.elapsed().as_secs_f64());
     }
 
     pub async fn control_plane(&self) -> &ControlPlane {
@@ -170,6 +168,13 @@ impl Bench {
     pub async fn repository(&self, name: &str) -> Repository {
         let http = self.http().await;
         Repository::create(&self.tools.path("git"), &http.repositories, name)
+    }
+
+    /// Our own program as the administrator; the name is that of its log.
+    pub async fn windlass(&self, name: &str) -> Program {
+        let kubeconfig = &self.control_plane().await.kubeconfig;
+        Program::new(name, PathBuf::from(env!("CARGO_BIN_EXE_windlass")))
+            .env_path("KUBECONFIG", kubeconfig)
     }
 
     /// source-controller and kustomize-controller.

@@ -130,14 +130,28 @@ impl Cluster {
         }
     }
 
+    /// Waits until the API server has the CRD and tells of it in discovery, which is a
+    /// little later.
     pub async fn crd_is_served(&self, name: &str) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let deadline = Duration::from_secs(30);
-        wait::until(&api, name, deadline, "established", |crd| {
-            let crd = serde_json::to_value(crd.ok_or("no such CRD")?).expect("JSON");
-            wait::holds(&crd, "Established")
+        let kinds = wait::until(&api, name, deadline, "established", |crd| {
+            let crd = crd.ok_or("no such CRD")?;
+            wait::holds(&serde_json::to_value(crd).expect("JSON"), "Established")?;
+            let (group, kind) = (&crd.spec.group, &crd.spec.names.kind);
+            let served = crd.spec.versions.iter().filter(|version| version.served);
+            let kinds = served.map(|version| GroupVersionKind::gvk(group, &version.name, kind));
+            Ok(kinds.collect::<Vec<_>>())
         })
         .await;
+        for kind in kinds {
+            let what = format!("{} in discovery", kind.kind);
+            wait::until_true(deadline, &what, async || {
+                let found = oneshot::pinned_kind(&self.client, &kind).await;
+                found.map(drop).map_err(|error| error.to_string())
+            })
+            .await;
+        }
     }
 }
 

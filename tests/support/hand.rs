@@ -1,5 +1,6 @@
 //! A bench by hand: `up` starts one that stays, `down` ends it.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
 use super::bench::{Bench, Options};
+use super::processes::{Processes, Program};
 use super::tools::Tools;
 
 const DOWN_WITHIN: Duration = Duration::from_secs(20);
@@ -25,12 +27,17 @@ fn state_file() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-by-hand.json")
 }
 
+fn log_file() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-by-hand.log")
+}
+
 /// `up [--nodes N] [--flux] [--argocd]`, `down`; `stay` is what `up` leaves running.
 pub fn main(arguments: &[String]) -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("up") => up(&arguments[1..]),
         Some("stay") => stay(&arguments[1..]),
         Some("down") => down(),
+        Some("hold") => hold(),
         _ => Err("bench up [--nodes N] [--flux] [--argocd] | bench down".to_owned()),
     };
     match result {
@@ -48,11 +55,14 @@ fn up(arguments: &[String]) -> Result<(), String> {
         return Err(format!("one is up already: KUBECONFIG={kubeconfig}"));
     }
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let log = log_file();
+    let errors = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let mut child = Command::new(own)
         .args(["bench", "stay"])
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(errors)
         .process_group(0)
         .spawn()
         .map_err(|error| error.to_string())?;
@@ -60,7 +70,10 @@ fn up(arguments: &[String]) -> Result<(), String> {
     // It says one line when it is ready; none when it failed.
     match BufReader::new(output).lines().next() {
         Some(Ok(line)) => println!("{line}"),
-        _ => return Err("it did not start, see above".to_owned()),
+        _ => {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            return Err(format!("it did not start:\n{said}"));
+        }
     }
     Ok(())
 }
@@ -105,6 +118,20 @@ fn stay(arguments: &[String]) -> Result<(), String> {
     })
 }
 
+
+/// For the test that kills us: holds programs, of which one has left its process group,
+/// until somebody ends us. Says where they live and who they are.
+fn hold() -> Result<(), String> {
+    let processes = Processes::start_supervisor();
+    let pids = processes.directory("pids");
+    let script = "echo $$ > pids/one; setsid sh -c 'echo $$ > pids/two; exec sleep 600' & wait";
+    let shell = Program::new("held", PathBuf::from("/bin/sh")).arguments(["-c", script]);
+    let _held = processes.spawn(shell);
+    println!("{}", pids.display());
+    loop {
+        std::thread::park();
+    }
+}
 
 fn down() -> Result<(), String> {
     let Some(state) = running() else {
