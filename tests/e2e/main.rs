@@ -91,6 +91,7 @@ fn run_tests() -> ExitCode {
         processes::end_of_a_program_is_noticed_with_its_last_lines,
         processes::end_of_a_required_program_is_everybodys_failure,
         processes::taken_port_is_replaced,
+        processes::everything_listens_on_loopback_only,
         processes::nothing_is_left_after_the_end,
         processes::nothing_is_left_when_the_bench_is_killed,
     ];

@@ -8,6 +8,9 @@ use super::http;
 use super::processes::{Process, Processes, Program};
 use super::tools::Tools;
 
+/// The program that plays helm-controller, which cannot be had as a module.
+pub const STAND_IN: &str = "helm-controller-stand-in";
+
 /// Running Flux controllers and their CRDs.
 pub struct Flux {
     _programs: [Process; 2],
@@ -65,8 +68,8 @@ async fn start_kustomize_controller(
     processes.start(program, ready).await.1
 }
 
-/// Starts the stand-in for helm-controller, with further arguments. It gets KUBECONFIG, HELM
-/// (the helm program), `--health-addr` (answers `/readyz`) and `--metrics-addr=0`.
+/// Starts the stand-in for helm-controller, with further arguments. It gets KUBECONFIG and
+/// `--health-addr`, where it answers `/readyz`.
 pub async fn start_helm_controller(
     tools: &Tools,
     processes: &Processes,
@@ -74,9 +77,7 @@ pub async fn start_helm_controller(
     arguments: &[&str],
 ) -> Process {
     let program = |[health]: [u16; 1]| {
-        controller(tools, processes, "helm-controller-stand-in", kubeconfig, health)
-            .arguments(arguments.iter().copied())
-            .env_path("HELM", &tools.path("helm"))
+        program(tools, processes, STAND_IN, kubeconfig, health).arguments(arguments.iter().copied())
     };
     let ready = async |[health]: [u16; 1]| http::get(health, "/readyz").await.map(drop);
     processes.start(program, ready).await.1
@@ -89,9 +90,19 @@ fn controller(
     kubeconfig: &Path,
     health: u16,
 ) -> Program {
-    Program::new(name, tools.path(name))
+    program(tools, processes, name, kubeconfig, health)
         .argument("--events-addr=")
         .argument("--metrics-addr=0")
+}
+
+fn program(
+    tools: &Tools,
+    processes: &Processes,
+    name: &str,
+    kubeconfig: &Path,
+    health: u16,
+) -> Program {
+    Program::new(name, tools.path(name))
         .argument(format!("--health-addr=127.0.0.1:{health}"))
         .env_path("KUBECONFIG", kubeconfig)
         .env("RUNTIME_NAMESPACE", "flux-system")

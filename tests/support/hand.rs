@@ -31,14 +31,14 @@ fn log_file() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-by-hand.log")
 }
 
-/// `up [--nodes N] [--flux] [--argocd]`, `down`; `stay` is what `up` leaves running.
+/// `up [--nodes N] [--flux] [--helm-controller] [--argocd]`, `down`; `stay` is what `up` leaves running.
 pub fn main(arguments: &[String]) -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("up") => up(&arguments[1..]),
         Some("stay") => stay(&arguments[1..]),
         Some("down") => down(),
         Some("hold") => hold(),
-        _ => Err("bench up [--nodes N] [--flux] [--argocd] | bench down".to_owned()),
+        _ => Err("bench up [--nodes N] [--flux] [--helm-controller] [--argocd], or bench down".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -80,11 +80,12 @@ fn up(arguments: &[String]) -> Result<(), String> {
 
 fn stay(arguments: &[String]) -> Result<(), String> {
     let mut options = Options::default();
-    let (mut flux, mut argocd) = (false, false);
+    let (mut flux, mut helm, mut argocd) = (false, false, false);
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
             "--flux" => flux = true,
+            "--helm-controller" => helm = true,
             "--argocd" => argocd = true,
             "--nodes" => {
                 let count = words.next().and_then(|count| count.parse().ok());
@@ -100,6 +101,10 @@ fn stay(arguments: &[String]) -> Result<(), String> {
             bench.flux().await;
             eprintln!("bench: charts at {}", bench.charts().await.url);
         }
+        let _helm = match helm {
+            true => Some(bench.helm_controller(&[]).await),
+            false => None,
+        };
         if argocd {
             bench.argocd().await;
         }

@@ -141,6 +141,16 @@ impl Processes {
         path
     }
 
+    /// Name and process id of every program that runs.
+    pub fn running(&self) -> Vec<(String, u32)> {
+        let table = self.0.table.lock().expect("the table");
+        let running = |entry: &Entry| match &*entry.state.borrow() {
+            State::Running(pid) => Some((entry.name.clone(), *pid)),
+            State::Starting | State::Exited(_) => None,
+        };
+        table.values().filter_map(running).collect()
+    }
+
     /// The message of the first required program that ended; pending until then.
     pub async fn death(&self) -> String {
         let mut death = self.0.death.subscribe();
