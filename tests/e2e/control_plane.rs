@@ -38,9 +38,7 @@ pub async fn nodes_are_ready_and_schedulable(bench: &Bench) {
 pub async fn a_recorder_sees_every_write_in_order(bench: &Bench) {
     let cluster = bench.cluster().await;
     let namespace = cluster.namespace("recorder").await;
-    let map = |text: &str| {
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}, "data": {"text": text}})
-    };
+    let map = |text: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}, "data": {"text": text}});
     cluster.apply(&namespace, map("before")).await;
     let kinds = [("v1", "ConfigMap"), ("v1", "Secret")];
     let recorder = Recorder::start(cluster, &namespace, &kinds).await;
@@ -48,7 +46,9 @@ pub async fn a_recorder_sees_every_write_in_order(bench: &Bench) {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "later"}});
     cluster.apply(&namespace, secret).await;
     let maps: Api<ConfigMap> = cluster.api(&namespace);
-    maps.delete("there", &DeleteParams::default()).await.expect("a deletion");
+    maps.delete("there", &DeleteParams::default())
+        .await
+        .expect("a deletion");
 
     let log = recorder.complete().await;
     let own: Vec<_> = log

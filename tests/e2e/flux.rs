@@ -129,18 +129,25 @@ pub async fn chart_is_fetched_with_the_digest_we_published(bench: &Bench) {
     })
     .await;
     assert_eq!(artifact["revision"], "1.1.0");
-    assert_eq!(artifact["digest"], bench.charts().await.digest("app", "1.1.0"));
+    assert_eq!(
+        artifact["digest"],
+        bench.charts().await.digest("app", "1.1.0")
+    );
 }
 
 pub async fn chart_published_later_is_found_when_asked(bench: &Bench) {
     let namespace = chart_repository(bench, "later").await;
     apply_chart(bench, &namespace, "conf", "7.7.7").await;
-    chart_when(bench, &namespace, "conf", "not found", |chart| {
-        match wait::condition(chart, "Ready") {
+    chart_when(
+        bench,
+        &namespace,
+        "conf",
+        "not found",
+        |chart| match wait::condition(chart, "Ready") {
             Some(("False", reason, message)) if message.contains("7.7.7") => Ok(reason.to_owned()),
             found => Err(format!("{found:?}")),
-        }
-    })
+        },
+    )
     .await;
     bench.charts().await.publish("conf", "7.7.7").await;
     let repositories = bench
@@ -153,5 +160,8 @@ pub async fn chart_published_later_is_found_when_asked(bench: &Bench) {
         .patch("charts", &PatchParams::default(), &Patch::Merge(patch))
         .await
         .expect("a request");
-    chart_when(bench, &namespace, "conf", "ready", |chart| wait::holds(chart, "Ready")).await;
+    chart_when(bench, &namespace, "conf", "ready", |chart| {
+        wait::holds(chart, "Ready")
+    })
+    .await;
 }

@@ -72,13 +72,19 @@ impl Charts {
     async fn write_index(&self) {
         let _one_at_a_time = self.index.lock().await;
         let mut command = self.command("repo");
-        command.arg("index").arg(&self.directory).args(["--url", &self.url]);
+        command
+            .arg("index")
+            .arg(&self.directory)
+            .args(["--url", &self.url]);
         run(command).await;
     }
 
     fn command(&self, name: &str) -> Command {
         let mut command = Command::new(&self.helm);
-        command.arg(name).env("HELM_CACHE_HOME", &self.directory).kill_on_drop(true);
+        command
+            .arg(name)
+            .env("HELM_CACHE_HOME", &self.directory)
+            .kill_on_drop(true);
         command
     }
 }
@@ -96,4 +102,3 @@ async fn run(mut command: Command) {
         String::from_utf8_lossy(&output.stderr)
     );
 }
-

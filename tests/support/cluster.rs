@@ -38,10 +38,14 @@ impl Cluster {
 
     pub async fn named_namespace(&self, name: &str) {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        api.create(&Default::default(), &serde_json::from_value(namespace).expect("a namespace"))
-            .await
-            .unwrap_or_else(|error| panic!("namespace {name}: {error}"));
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        api.create(
+            &Default::default(),
+            &serde_json::from_value(namespace).expect("a namespace"),
+        )
+        .await
+        .unwrap_or_else(|error| panic!("namespace {name}: {error}"));
     }
 
     /// Typed objects of one namespace.
@@ -55,13 +59,16 @@ impl Cluster {
 
     /// Objects of a kind that is known by name only; the namespace is ignored for
     /// cluster-scoped kinds.
-    pub async fn dynamic(&self, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
+    pub async fn dynamic(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: &str,
+    ) -> Api<DynamicObject> {
         let (resource, scope) = self.discover(api_version, kind).await;
         match scope {
             Scope::Cluster => Api::all_with(self.client.clone(), &resource),
-            Scope::Namespaced => {
-                Api::namespaced_with(self.client.clone(), namespace, &resource)
-            }
+            Scope::Namespaced => Api::namespaced_with(self.client.clone(), namespace, &resource),
         }
     }
 
@@ -106,10 +113,7 @@ impl Cluster {
             .unwrap_or_else(|error| panic!("delete of {name}: {error}"));
         wait::until(api, name, deadline, "gone", |object| match object {
             None => Ok(()),
-            Some(object) => Err(format!(
-                "still there, finalizers {:?}",
-                object.finalizers()
-            )),
+            Some(object) => Err(format!("still there, finalizers {:?}", object.finalizers())),
         })
         .await;
     }
@@ -118,16 +122,32 @@ impl Cluster {
     pub async fn apply_crds(&self, directory: &Path) {
         let entries = std::fs::read_dir(directory)
             .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-        let mut applied = Vec::new();
-        for entry in entries.flatten() {
+        let crds = entries.flatten().map(|entry| async move {
             let text = std::fs::read_to_string(entry.path()).expect("a CRD file");
-            applied.extend(documents(&text).into_iter().map(|crd| async {
-                self.apply("", crd).await.name_any()
-            }));
-        }
-        for name in futures_util::future::join_all(applied).await {
+            let name = self.apply_crd_text(text).await;
             self.crd_is_served(&name).await;
-        }
+        });
+        futures_util::future::join_all(crds).await;
+    }
+
+    /// Sends the text as it is: some are a megabyte, which takes seconds to parse here.
+    async fn apply_crd_text(&self, text: String) -> String {
+        let (_, metadata) = text.split_once("\nmetadata:\n").expect("metadata");
+        let name = metadata
+            .lines()
+            .find_map(|line| line.strip_prefix("  name: "));
+        let name = name.expect("a name").to_owned();
+        let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let request =
+            axum::http::Request::patch(format!("{path}/{name}?fieldManager={MANAGER}&force=true"))
+                .header("Content-Type", "application/apply-patch+yaml")
+                .body(text.into_bytes())
+                .expect("a request");
+        self.client
+            .request_text(request)
+            .await
+            .unwrap_or_else(|error| panic!("CRD {name}: {error}"));
+        name
     }
 
     /// Waits until the API server has the CRD and tells of it in discovery, which is a
@@ -158,7 +178,10 @@ impl Cluster {
 /// The documents of a YAML stream, empty ones left out.
 pub fn documents(text: &str) -> Vec<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).expect("YAML");
-    documents.into_iter().filter(|document| !document.is_null()).collect()
+    documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect()
 }
 
 /// An object as JSON.

@@ -87,7 +87,10 @@ async fn start_apiserver(
             .argument(format!("--etcd-servers={etcd}"))
             .argument("--bind-address=127.0.0.1")
             .argument(format!("--secure-port={port}"))
-            .argument(format!("--tls-cert-file={}", file(&credentials.certificate)))
+            .argument(format!(
+                "--tls-cert-file={}",
+                file(&credentials.certificate)
+            ))
             .argument(format!("--tls-private-key-file={}", file(&credentials.key)))
             .argument(format!("--token-auth-file={}", file(&credentials.tokens)))
             .argument("--service-account-issuer=https://kubernetes.default.svc")
@@ -141,7 +144,9 @@ async fn api_is_ready(kubeconfig: &Path) -> Result<(), String> {
 }
 
 fn http_get(path: &str) -> axum::http::Request<Vec<u8>> {
-    axum::http::Request::get(path).body(Vec::new()).expect("a request")
+    axum::http::Request::get(path)
+        .body(Vec::new())
+        .expect("a request")
 }
 
 async fn start_controller_manager(
@@ -158,7 +163,10 @@ async fn start_controller_manager(
                 "--service-account-private-key-file={}",
                 credentials.service_account_key.display()
             ))
-            .argument(format!("--root-ca-file={}", credentials.authority.display()))
+            .argument(format!(
+                "--root-ca-file={}",
+                credentials.authority.display()
+            ))
             .argument(format!("--secure-port={port}"))
             .arguments([
                 "--bind-address=127.0.0.1",
@@ -168,7 +176,10 @@ async fn start_controller_manager(
                 "--kube-api-burst=1000",
                 "--node-monitor-period=1s",
             ])
-            .env_path("TMPDIR", &processes.directory("tmp/kube-controller-manager"))
+            .env_path(
+                "TMPDIR",
+                &processes.directory("tmp/kube-controller-manager"),
+            )
     };
     let ready = async |[port]: [u16; 1]| super::ports::connect(port).await;
     processes.start(program, ready).await.1

@@ -38,7 +38,10 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Some("stay") => stay(&arguments[1..]),
         Some("down") => down(),
         Some("hold") => hold(),
-        _ => Err("bench up [--nodes N] [--flux] [--helm-controller] [--argocd], or bench down".to_owned()),
+        _ => Err(
+            "bench up [--nodes N] [--flux] [--helm-controller] [--argocd], or bench down"
+                .to_owned(),
+        ),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -122,7 +125,6 @@ fn stay(arguments: &[String]) -> Result<(), String> {
         Err(death)
     })
 }
-
 
 /// For the test that kills us: holds programs, of which one has left its process group,
 /// until somebody ends us. Says where they live and who they are.

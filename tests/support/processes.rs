@@ -161,7 +161,11 @@ impl Processes {
     /// Starts a program whose end nobody minds.
     pub fn spawn(&self, program: Program) -> Process {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let log = self.0.root.join("logs").join(format!("{}.log", program.name));
+        let log = self
+            .0
+            .root
+            .join("logs")
+            .join(format!("{}.log", program.name));
         let entry = Entry {
             name: program.name.clone(),
             log: log.clone(),
@@ -212,7 +216,9 @@ impl Processes {
             let ports = [0; PORTS].map(|_: u16| ports::free());
             let process = self.spawn(program(ports));
             let before = process.log_length();
-            let failure = process.until_ready(started, async || ready(ports).await).await;
+            let failure = process
+                .until_ready(started, async || ready(ports).await)
+                .await;
             match failure {
                 None => {
                     process.require();
@@ -432,5 +438,9 @@ fn last_lines(log: &Path) -> String {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(LAST_LINES);
-    format!("last lines of {}:\n{}", log.display(), lines[from..].join("\n"))
+    format!(
+        "last lines of {}:\n{}",
+        log.display(),
+        lines[from..].join("\n")
+    )
 }

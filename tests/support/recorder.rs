@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use kube::ResourceExt;
+use kube::api::{Api, DynamicObject, ListParams, WatchEvent, WatchParams};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -97,12 +97,21 @@ impl Recorder {
     /// Everything up to now, in order: waits for the watches to catch up.
     pub async fn complete(&self) -> Vec<Entry> {
         for watched in &self.watched {
-            let list = watched.api.list(&ListParams::default()).await.expect("a list");
+            let list = watched
+                .api
+                .list(&ListParams::default())
+                .await
+                .expect("a list");
             let at = parse(&list.metadata.resource_version.clone().unwrap_or_default());
             let listed: BTreeMap<_, _> = list
                 .items
                 .iter()
-                .map(|object| (key(object), parse(&object.resource_version().unwrap_or_default())))
+                .map(|object| {
+                    (
+                        key(object),
+                        parse(&object.resource_version().unwrap_or_default()),
+                    )
+                })
                 .collect();
             let what = format!("the watch of {} to catch up", watched.kind);
             self.until(Duration::from_secs(10), &what, |log| {

@@ -109,7 +109,10 @@ fn start(spawn: Spawn, running: &Running) {
         Ok(mut child) => {
             let pid = Pid::from_child(&child);
             running.lock().expect("the lock").insert(id, pid);
-            say(&Event::Spawned { id, pid: child.id() });
+            say(&Event::Spawned {
+                id,
+                pid: child.id(),
+            });
             let running = Arc::clone(running);
             std::thread::spawn(move || {
                 let status = match child.wait() {
@@ -133,7 +136,9 @@ fn command(spawn: &Spawn) -> std::io::Result<Command> {
     let setpriv = Path::new("/usr/bin/setpriv");
     let mut command = if setpriv.exists() {
         let mut command = Command::new(setpriv);
-        command.args(["--pdeathsig", "KILL", "--"]).arg(&spawn.program);
+        command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(&spawn.program);
         command
     } else {
         Command::new(&spawn.program)

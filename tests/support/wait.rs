@@ -27,9 +27,13 @@ where
 {
     let fields = format!("metadata.name={name}");
     let what = format!("{name}: {what}");
-    until_all(api, ListParams::default().fields(&fields), deadline, &what, |objects| {
-        check(objects.first().copied())
-    })
+    until_all(
+        api,
+        ListParams::default().fields(&fields),
+        deadline,
+        &what,
+        |objects| check(objects.first().copied()),
+    )
     .await
 }
 
@@ -128,7 +132,9 @@ pub fn condition<'a>(
     kind: &str,
 ) -> Option<(&'a str, &'a str, &'a str)> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
-    let found = conditions.iter().find(|condition| condition["type"] == kind)?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == kind)?;
     let text = |field: &str| found[field].as_str().unwrap_or_default();
     Some((text("status"), text("reason"), text("message")))
 }
