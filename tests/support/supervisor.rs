@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
@@ -161,14 +162,17 @@ fn end_all(running: &Running) {
         rustix::process::kill_process_group(*pid, Signal::KILL).ok();
     }
     let own = rustix::process::getpid();
+    // Looks again and again instead of waiting for an end: the threads that wait for the
+    // programs may see it first, and the orphans that it leaves come to us only then.
     loop {
         for pid in children_of(own) {
             rustix::process::kill_process(pid, Signal::KILL).ok();
         }
-        // Waits for any child; an error says that there is none left.
-        if rustix::process::wait(WaitOptions::empty()).is_err() {
+        // An error says that there is no child left.
+        if rustix::process::wait(WaitOptions::NOHANG).is_err() {
             return;
         }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

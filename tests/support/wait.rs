@@ -85,9 +85,11 @@ where
         .into_iter()
         .map(|object| (key(&object), object))
         .collect();
-    let mut parameters = WatchParams::default();
-    parameters.label_selector = selection.label_selector.clone();
-    parameters.field_selector = selection.field_selector.clone();
+    let parameters = WatchParams {
+        label_selector: selection.label_selector.clone(),
+        field_selector: selection.field_selector.clone(),
+        ..WatchParams::default()
+    };
     let events = api.watch(&parameters, &version).await?;
     let mut events = std::pin::pin!(events);
     loop {
