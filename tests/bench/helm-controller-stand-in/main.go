@@ -78,6 +78,9 @@ func parseFlags() (options, error) {
 	flag.StringVar(&gates, "feature-gates", "", "only CancelHealthCheckOnNewRevision=true|false is known")
 	flag.StringVar(&selector, "watch-label-selector", "", "only HelmReleases with these labels")
 	flag.BoolVar(&allNamespaces, "watch-all-namespaces", true, "false: only the namespace in RUNTIME_NAMESPACE")
+	for _, ignored := range []string{"events-addr", "metrics-addr"} {
+		flag.String(ignored, "", "accepted for the sake of the harness; there is no such thing here")
+	}
 	flag.StringVar(&opts.healthAddress, "health-addr", "0", "address of /healthz and /readyz; 0 is none")
 	flag.Parse()
 

@@ -53,13 +53,13 @@ func releaseDigest(snapshot *v2.Snapshot, helmRelease *rspb.Release) string {
 	})
 }
 
-// digestOf is the digest of a value's JSON.
+// digestOf is the digest of a value's JSON and a newline, as recorded runs have it.
 func digestOf(value any) string {
-	encoded, err := json.Marshal(value)
-	if err != nil {
+	digester := digest.Canonical.Digester()
+	if err := json.NewEncoder(digester.Hash()).Encode(value); err != nil {
 		return ""
 	}
-	return digest.FromBytes(encoded).String()
+	return digester.Digest().String()
 }
 
 // remember puts what Helm wrote into the history: the newest form of each
