@@ -10,6 +10,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/patch"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	kerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -57,6 +58,8 @@ type pass struct {
 	hr      *v2.HelmRelease
 	patcher *patch.SerialPatcher
 	began   time.Time
+	// written is the HelmChart, when this pass changed it.
+	written *sourcev1.HelmChart
 }
 
 // outcome is how a pass ended.

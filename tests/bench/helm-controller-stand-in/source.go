@@ -53,11 +53,15 @@ func (p *pass) ensureChartObject(ctx context.Context) error {
 	}
 	object := &sourcev1.HelmChart{}
 	object.Namespace, object.Name = key.Namespace, key.Name
-	if _, err := controllerutil.CreateOrPatch(ctx, p.direct, object, func() error {
+	done, err := controllerutil.CreateOrPatch(ctx, p.direct, object, func() error {
 		p.fillChartObject(object)
 		return nil
-	}); err != nil {
+	})
+	if err != nil {
 		return err
+	}
+	if done != controllerutil.OperationResultNone {
+		p.written = object
 	}
 	p.hr.Status.HelmChart = wanted
 	return p.save(ctx)
@@ -103,7 +107,11 @@ func (p *pass) source(ctx context.Context) (artifactSource, error) {
 		return artifactSource{}, &notReady{reason: "UnsupportedSourceKind", message: "chartRef kind is not played", terminal: true}
 	}
 	name := fmt.Sprintf("%s '%s'", kind, key)
-	if err := p.direct.Get(ctx, key, object); err != nil {
+	if p.written != nil {
+		// As it was when this pass wrote it: source-controller cannot have been
+		// faster than the real controller's next look.
+		object = p.written
+	} else if err := p.direct.Get(ctx, key, object); err != nil {
 		return artifactSource{}, &notReady{reason: v2.ArtifactFailedReason, message: fmt.Sprintf("could not get Source object: %s", err)}
 	}
 	waiting := func(why string) error {
