@@ -19,6 +19,7 @@ import (
 const (
 	reasonRetriesExceeded = "RetriesExceeded"
 	reasonMissingTarget   = "MissingRollbackTarget"
+	reasonStateError      = "StateError"
 )
 
 // release moves the release towards want: observe, act, write, observe again,
@@ -33,6 +34,7 @@ func (p *pass) release(ctx context.Context, want *desired) outcome {
 		}
 		found, err := p.observe(ctx, h, want, force && tried == nil)
 		if err != nil {
+			conditions.MarkFalse(p.hr, meta.ReadyCondition, reasonStateError, "Could not determine release state: %s", err)
 			return outcome{err: err}
 		}
 		switch found.state {
