@@ -15,6 +15,7 @@ mod control_plane;
 mod flux;
 mod pods;
 mod processes;
+mod stand_in;
 
 /// Tests mostly wait for controllers.
 const TESTS_AT_ONCE: usize = 6;
@@ -71,6 +72,7 @@ fn run_tests() -> ExitCode {
     });
     let trials = trials![bench;
         // What takes longest first.
+        stand_in::writes_what_the_real_controller_wrote,
         argocd::application_syncs_from_a_repository,
         argocd::application_syncs_a_chart,
         flux::kustomization_applies_from_our_git_server,
