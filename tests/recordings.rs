@@ -27,7 +27,10 @@ fn all() -> Vec<Recording> {
 }
 
 fn named(scenario: &str) -> Recording {
-    all().into_iter().find(|recording| recording.scenario == scenario).unwrap()
+    all()
+        .into_iter()
+        .find(|recording| recording.scenario == scenario)
+        .unwrap()
 }
 
 fn refused(recorded: &[Write], replayed: &[Write]) -> String {
@@ -93,7 +96,9 @@ fn writes_of_different_objects_may_change_places() {
 /// Changes every write of a recording.
 fn changed(recording: &Recording, mut change: impl FnMut(&mut Value)) -> Vec<Write> {
     let mut writes = recording.writes().to_vec();
-    writes.iter_mut().for_each(|write| change(&mut write.status));
+    writes
+        .iter_mut()
+        .for_each(|write| change(&mut write.status));
     writes
 }
 
@@ -111,7 +116,10 @@ fn times_durations_and_digests_may_differ() {
             });
             each(status, "history", |snapshot| {
                 snapshot["lastDeployed"] = "2030-01-01T00:00:00Z".into();
-                let digest = snapshot["digest"].as_str().unwrap().replace("sha256:", "sha256:0");
+                let digest = snapshot["digest"]
+                    .as_str()
+                    .unwrap()
+                    .replace("sha256:", "sha256:0");
                 snapshot["digest"] = digest.into();
             });
             if let Some(duration) = status.get_mut("lastAttemptedReleaseActionDuration") {
@@ -147,11 +155,7 @@ fn the_namespace_may_differ() {
 #[case::history_action("history", "action", "else")]
 #[case::history_chart_version("history", "chartVersion", "9.9.9")]
 #[case::history_values("history", "configDigest", "sha256:0")]
-fn everything_else_must_be_the_same(
-    #[case] list: &str,
-    #[case] field: &str,
-    #[case] other: &str,
-) {
+fn everything_else_must_be_the_same(#[case] list: &str, #[case] field: &str, #[case] other: &str) {
     let recording = named("install-upgrade-values-uninstall");
     let replayed = changed(&recording, |status| {
         each(status, list, |item| item[field] = other.into());
@@ -189,20 +193,33 @@ fn steps_that_were_cut_are_completed() {
     assert_eq!(spec["timeout"], "6s");
     let patch = &spec["postRenderers"][0]["kustomize"]["patches"][0];
     assert_eq!(patch["target"]["kind"], "Deployment");
-    let text = recording.writes().iter().map(|write| write.status.to_string());
-    assert!(text.into_iter().any(|text| text.contains("'upgrade' action with timeout of 6s")));
+    let text = recording
+        .writes()
+        .iter()
+        .map(|write| write.status.to_string());
+    assert!(
+        text.into_iter()
+            .any(|text| text.contains("'upgrade' action with timeout of 6s"))
+    );
 }
 
 #[test]
 fn every_step_is_understood_and_follows_the_writes_before_it() {
     for recording in all() {
         let actions = recording.actions().unwrap();
-        assert!(actions.is_sorted_by_key(|action| action.after), "{}", recording.scenario);
+        assert!(
+            actions.is_sorted_by_key(|action| action.after),
+            "{}",
+            recording.scenario
+        );
         for action in actions {
             if let What::Apply { kind, spec, .. } = action.what
                 && kind == "HelmRelease"
             {
-                assert!(spec["chart"].is_object() != spec["chartRef"].is_object(), "{spec}");
+                assert!(
+                    spec["chart"].is_object() != spec["chartRef"].is_object(),
+                    "{spec}"
+                );
             }
         }
     }
@@ -212,8 +229,14 @@ fn every_step_is_understood_and_follows_the_writes_before_it() {
 fn times_are_taken_from_the_new_spec_to_its_observation() {
     let recording = named("install-upgrade-values-uninstall");
     let times = times_to_ready(recording.writes(), "conf");
-    let rounded: Vec<f64> = times.iter().map(|time| (time * 1000.0).round() / 1000.0).collect();
+    let rounded: Vec<f64> = times
+        .iter()
+        .map(|time| (time * 1000.0).round() / 1000.0)
+        .collect();
     assert_eq!(rounded, [1.944, 0.377, 0.266]);
     assert!(times_to_ready(recording.writes(), "app").is_empty());
-    assert_eq!(times_to_ready(named("suspend-then-change").writes(), "conf").len(), 2);
+    assert_eq!(
+        times_to_ready(named("suspend-then-change").writes(), "conf").len(),
+        2
+    );
 }

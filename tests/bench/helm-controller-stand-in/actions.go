@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v2 "github.com/fluxcd/helm-controller/api/v2"
@@ -10,7 +11,6 @@ import (
 	runtimectrl "github.com/fluxcd/pkg/runtime/controller"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
-	"helm.sh/helm/v4/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -44,7 +44,7 @@ func (p *pass) act(ctx context.Context, h *helm, want *desired, from state) atte
 	began := time.Now()
 	made.err = p.runHelm(ctx, h, want, made.action, timeout.Duration)
 	p.record(h, want, &made, time.Since(began))
-	if cancelled, source := runtimectrl.IsObjectEnqueued(ctx); cancelled && made.err != nil && p.cancelOnNewer {
+	if cancelled, source := runtimectrl.IsObjectEnqueued(ctx); cancelled && errors.Is(made.err, context.Canceled) {
 		made.cancelledBy = source
 	}
 	time.Sleep(time.Until(p.began.Add(p.shortestAction)))
@@ -198,7 +198,6 @@ func (p *pass) recordFailure(h *helm, want *desired, made *attempt) {
 }
 
 func (p *pass) recordInventory(h *helm, version int) {
-	var stored release.Releaser
 	stored, err := h.Releases.Get(h.name, version)
 	if err != nil {
 		return

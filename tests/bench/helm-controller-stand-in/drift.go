@@ -65,15 +65,15 @@ func (p *pass) handleDrift(ctx context.Context, h *helm, found seen) outcome {
 	if err := p.save(ctx); err != nil {
 		return outcome{err: err}
 	}
-	if p.hr.GetDriftDetection().GetMode() == v2.DriftDetectionEnabled {
-		for _, diff := range found.drift {
-			if err := correct(ctx, h.client, diff); err != nil {
-				return outcome{err: fmt.Errorf("correcting drift: %w", err)}
-			}
-		}
-		conditions.MarkFalse(p.hr, v2.DriftedCondition, v2.NoDriftDetectedReason, "Cluster state was corrected")
+	if p.hr.GetDriftDetection().GetMode() != v2.DriftDetectionEnabled {
+		return p.settle(true)
 	}
-	return p.settle()
+	for _, diff := range found.drift {
+		if err := correct(ctx, h.client, diff); err != nil {
+			return outcome{err: fmt.Errorf("correcting drift: %w", err)}
+		}
+	}
+	return p.settle(false)
 }
 
 func correct(ctx context.Context, c client.Client, diff *jsondiff.Diff) error {

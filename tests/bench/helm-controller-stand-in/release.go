@@ -39,7 +39,7 @@ func (p *pass) release(ctx context.Context, want *desired) outcome {
 		}
 		switch found.state {
 		case stateInSync:
-			return p.settle()
+			return p.settle(false)
 		case stateDrifted:
 			return p.handleDrift(ctx, h, found)
 		case stateLocked:
@@ -75,8 +75,11 @@ func (p *pass) release(ctx context.Context, want *desired) outcome {
 
 // settle reports a release that is as wanted. Ready repeats what Released says,
 // so that a passing SourceNotReady does not stay.
-func (p *pass) settle() outcome {
+func (p *pass) settle(drifted bool) outcome {
 	p.hr.Status.ClearFailures()
+	if !drifted && conditions.IsTrue(p.hr, v2.DriftedCondition) {
+		conditions.MarkFalse(p.hr, v2.DriftedCondition, v2.NoDriftDetectedReason, "Cluster state is as desired")
+	}
 	conditions.Delete(p.hr, meta.ReconcilingCondition)
 	conditions.Delete(p.hr, meta.StalledCondition)
 	if released := conditions.Get(p.hr, v2.ReleasedCondition); released != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	v2 "github.com/fluxcd/helm-controller/api/v2"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -48,11 +49,14 @@ func newManager(config *rest.Config, opts options) (ctrl.Manager, error) {
 	if opts.namespace != "" {
 		cached.DefaultNamespaces = map[string]cache.Config{opts.namespace: {}}
 	}
+	// Told to end, it ends at once; a release in an action stays pending.
+	atOnce := time.Duration(0)
 	manager, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  cached,
-		Metrics:                server.Options{BindAddress: "0"},
-		HealthProbeBindAddress: opts.healthAddress,
+		GracefulShutdownTimeout: &atOnce,
+		Scheme:                  scheme,
+		Cache:                   cached,
+		Metrics:                 server.Options{BindAddress: "0"},
+		HealthProbeBindAddress:  opts.healthAddress,
 	})
 	if err != nil {
 		return nil, err
