@@ -86,7 +86,7 @@ version() {
 definition() {
   case $1 in
     helm-controller-stand-in)
-      (cd "$here/$1" && find . -type f ! -name '*_test.go' -print0 | LC_ALL=C sort -z | xargs -0 cat)
+      (cd "$here/$1" && find . -type f ! -name '*_test.go' ! -name '*.md' -print0 | LC_ALL=C sort -z | xargs -0 cat)
       ;;
     crds) cat "$here"/{crds,flux,argocd}/go.mod "$here/crds/go.sum" ;;
     *) cat "$here/$1/go.mod" "$here/$1/go.sum" ;;

@@ -18,6 +18,7 @@ pub mod nodes;
 pub mod ports;
 pub mod processes;
 pub mod recorder;
+pub mod recordings;
 pub mod supervisor;
 pub mod tools;
 pub mod wait;

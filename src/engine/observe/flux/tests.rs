@@ -69,6 +69,7 @@ fn component() -> RecordedComponent {
         canary: None,
         hook: false,
         delete_data: false,
+        replaces: false,
     }
 }
 

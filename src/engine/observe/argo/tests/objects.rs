@@ -121,6 +121,7 @@ pub fn component() -> RecordedComponent {
         canary: None,
         hook: false,
         delete_data: false,
+        replaces: false,
     }
 }
 
