@@ -8,6 +8,7 @@ mod meta;
 mod package;
 mod reason;
 mod revision;
+pub mod schema;
 mod status;
 pub mod wellknown;
 

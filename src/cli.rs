@@ -1,10 +1,15 @@
 //! The command line: arguments, streams, exit codes. One module per command.
 
 mod completion;
+mod controller;
 mod crds;
 mod directory;
+mod engine;
 mod graph;
 mod import;
+mod inputs;
+mod output;
+mod paths;
 mod plugin;
 mod render;
 mod streams;
@@ -37,6 +42,8 @@ enum Command {
     Plugin(plugin::Command),
     /// Print the CustomResourceDefinitions, or a JSON Schema for editors.
     Crds(crds::Arguments),
+    /// Run the controller in a cluster.
+    Controller(controller::Arguments),
     /// Print a completion script for a shell.
     Completion(completion::Arguments),
 }
@@ -54,6 +61,7 @@ pub fn run(arguments: Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Ex
         Command::Import(arguments) => import::run(&arguments, streams),
         Command::Plugin(command) => plugin::run(&command, streams),
         Command::Crds(arguments) => crds::run(&arguments, streams),
+        Command::Controller(arguments) => controller::run(&arguments, streams),
         Command::Completion(arguments) => completion::run(&arguments, streams),
     }
 }

@@ -7,7 +7,11 @@
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`ready`]: whether a release, and what it is for, is ready;
-//! * [`rollout`]: every decision, from one look at the cluster to the next step;
+//! * [`rollout`]: the decisions, from one look at the cluster to the next step;
+//! * [`controller`]: watches, writes and the leader's lease around them;
+//! * [`import`]: other formats turned into packages;
+//! * [`translate`]: sets of packages as streams of objects;
+//! * [`plugin`]: what Argo CD asks of a config management plugin;
 //! * [`sim`]: a cluster with virtual time, and [`rehearse`]: the decisions played on it;
 //! * [`cli`]: the command line.
 //!
@@ -18,9 +22,13 @@
 
 pub mod api;
 pub mod cli;
+pub mod controller;
 pub mod engine;
+pub mod import;
 pub mod package;
+pub mod plugin;
 pub mod ready;
 pub mod rehearse;
 pub mod rollout;
 pub mod sim;
+pub mod translate;

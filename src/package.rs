@@ -5,12 +5,18 @@
 //! [`definition::Definition`], which [`order`] and [`digest`] work on.
 
 pub mod canonical;
+pub mod check;
+pub mod content;
 pub mod definition;
+pub mod diagnostic;
 pub mod digest;
 pub mod duration;
+pub mod load;
 pub mod names;
 pub mod order;
 pub mod range;
+pub mod source;
+pub mod structure;
 pub mod tree;
 pub mod version;
 pub mod violation;

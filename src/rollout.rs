@@ -91,6 +91,13 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     }
 }
 
+/// Whether the spec asks for something that no revision stands for yet.
+fn is_changed(snapshot: &Snapshot) -> bool {
+    let (Ok(definition), Ok(engine)) = (&snapshot.package.definition, engine(snapshot)) else { return false };
+    let wanted = Wanted::of(snapshot, definition, engine);
+    wanted.is_ok_and(|wanted| snapshot.revisions.last().is_none_or(|latest| wanted.differs_from(latest)))
+}
+
 /// Revision 1 has recorded the engine for good; before it the spec, the flag or
 /// the only installed one decides.
 fn engine(snapshot: &Snapshot) -> Result<Engine, Headline> {

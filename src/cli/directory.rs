@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::package::tree::{EntryKind, Tree};
 
@@ -74,5 +74,13 @@ impl Tree for Directory {
             }
         }
         self.kind_at(path)
+    }
+
+    fn link_target(&self, path: &str) -> io::Result<Option<String>> {
+        let root = self.root.canonicalize()?;
+        // A link that cannot be followed, such as a loop, leads nowhere.
+        let Ok(target) = self.root.join(path).canonicalize() else { return Ok(None) };
+        let below = target.strip_prefix(&root).ok().and_then(Path::to_str);
+        Ok(below.map(|below| below.replace(std::path::MAIN_SEPARATOR, "/")))
     }
 }

@@ -1,10 +1,231 @@
 //! `windlass import`.
 
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde_json::Value;
+
+use super::directory::Directory;
+use super::inputs::Inputs;
+use super::output::{self, OutputFile};
 use super::{Exit, Streams};
+use crate::api::Package;
+use crate::import::{
+    ChartLookup, DEFAULT_NAMESPACE, Document, Imported, Options, Severity, cozystack, flux, grouped, kubepkg,
+};
+use crate::package::definition::RelativePath;
+use crate::package::diagnostic::{Report, Style, write_text};
+use crate::package::load::{NamespaceRule, load};
+use crate::package::names::Namespace;
+use crate::package::source::Source;
+use crate::package::tree::{EntryKind, Tree};
+use crate::package::version::Version;
+use crate::package::yaml;
+
+/// Width that lists of names are wrapped at.
+const WIDTH: usize = 100;
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {}
+#[command(
+    disable_version_flag = true,
+    after_help = "\
+Examples:
+  windlass import cozystack packages/core/platform/sources --version 1.6.2 --chart-root packages -o out
+  kubectl get helmreleases,helmrepositories -A -o yaml | windlass import flux - --version 1.0.0 -n packages
 
-pub fn run(_arguments: &Arguments, _streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    anyhow::bail!("not there yet")
+Packages go to standard output or to -o; whatever could not be carried over is said on standard
+error. Exit code 1: something must be mended before the Packages are used."
+)]
+pub struct Arguments {
+    /// What the input is.
+    format: Format,
+    /// Files, directories (recursive, *.yaml and *.yml) or `-` for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Version of Packages whose input has none, and of charts that --chart-root does not tell.
+    #[arg(long, value_parser = Version::parse)]
+    version: Option<Version>,
+    /// Directory that chart paths are relative to; chartVersion is read from the Chart.yaml there.
+    #[arg(long, value_name = "DIR")]
+    chart_root: Option<PathBuf>,
+    /// Variant of a package, instead of the one named default or the first.
+    #[arg(long, value_name = "PKG=NAME", value_parser = variant)]
+    variant: Vec<(String, String)>,
+    /// Namespace of the Packages. Default: that of the sources or HelmReleases.
+    #[arg(short, long, value_name = "NS", value_parser = Namespace::parse)]
+    namespace: Option<Namespace>,
+    /// Write one file per Package, all or none, instead of a stream.
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Cozystack PackageSources.
+    Cozystack,
+    /// kubepkg PackageSources.
+    Kubepkg,
+    /// Flux HelmReleases with their sources.
+    Flux,
+}
+
+fn variant(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(package, name)| !package.is_empty() && !name.is_empty());
+    parts.map(|(package, name)| (package.to_owned(), name.to_owned())).ok_or_else(|| "write PKG=NAME".to_owned())
+}
+
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let unversioned = match arguments.format {
+        Format::Cozystack => Some("PackageSources of Cozystack"),
+        Format::Flux => Some("HelmReleases"),
+        Format::Kubepkg => None,
+    };
+    if let (Some(what), None) = (unversioned, &arguments.version) {
+        writeln!(streams.stderr, "error: {what} do not say the version of the whole: give --version")?;
+        return Ok(Exit::Usage);
+    }
+    let Some(documents) = read(&arguments.paths, streams)? else { return Ok(Exit::Findings) };
+    let charts = arguments.chart_root.as_ref().map(Directory::new);
+    let options = Options {
+        version: arguments.version.clone(),
+        namespace: arguments.namespace.clone(),
+        variants: arguments.variant.iter().cloned().collect(),
+        chart_version: &|path| charts.as_ref().map_or(ChartLookup::NotLooked, |root| chart_version(root, path)),
+    };
+    let imported = match arguments.format {
+        Format::Cozystack => cozystack::import(&documents, &options),
+        Format::Kubepkg => kubepkg::import(&documents, &options),
+        Format::Flux => flux::import(&documents, &options),
+    };
+    let files = files(&imported.packages)?;
+    match &arguments.output {
+        Some(directory) => output::write(directory, &files)?,
+        None => files.iter().try_for_each(|file| streams.stdout.write_all(file.content.as_bytes()))?,
+    }
+    streams.stdout.flush()?;
+    report(&imported, streams.stderr)?;
+    let failed = imported.notes.iter().any(|note| note.severity == Severity::Error);
+    Ok(if failed { Exit::Findings } else { Exit::Ok })
+}
+
+/// Reads all paths. `None` if something in them is no YAML; what is wrong is said.
+fn read(paths: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Option<Vec<Document>>> {
+    let inputs = Inputs::open(paths, streams.stdin)?;
+    let loaded = load(&inputs.as_inputs(), &NamespaceRule::Default(Namespace::parse(DEFAULT_NAMESPACE)?))?;
+    let failed = loaded.has_errors();
+    let origin = |source: usize| loaded.sources.get(source).map_or("", Source::path);
+    let mut documents = Vec::new();
+    for other in &loaded.others {
+        let items = if other.kind == "List" { other.value["items"].as_array() } else { None };
+        let values = items.map_or(std::slice::from_ref(&other.value), Vec::as_slice);
+        let origin = origin(other.source);
+        documents.extend(values.iter().map(|value| Document { origin: origin.to_owned(), value: value.clone() }));
+    }
+    documents.extend(
+        loaded
+            .packages
+            .iter()
+            .map(|package| Document { origin: origin(package.source).to_owned(), value: package.value.clone() }),
+    );
+    let report = Report::new(loaded.sources, loaded.diagnostics);
+    if !report.diagnostics.is_empty() {
+        let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
+        streams.stderr.write_all(write_text(&report, style).as_bytes())?;
+    }
+    Ok((!failed).then_some(documents))
+}
+
+fn chart_version(root: &Directory, path: &str) -> ChartLookup {
+    let Some(path) = RelativePath::parse(path) else {
+        return ChartLookup::Problem("the chart's path leads out of the source".to_owned());
+    };
+    let file = format!("{}/Chart.yaml", path.as_str());
+    match root.kind(&file) {
+        Ok(Some(EntryKind::File)) => {}
+        Ok(_) => return ChartLookup::Problem("there is no Chart.yaml at its path below --chart-root".to_owned()),
+        Err(error) => return ChartLookup::Problem(format!("its Chart.yaml cannot be read: {error}")),
+    }
+    let bytes = match root.read(&file, yaml::MAX_FILE as u64) {
+        Ok(bytes) => bytes,
+        Err(error) => return ChartLookup::Problem(format!("its Chart.yaml cannot be read: {error}")),
+    };
+    let chart = yaml::parse(&String::from_utf8_lossy(&bytes));
+    let version = chart.documents.first().and_then(|chart| chart.get("version")?.as_text().map(str::to_owned));
+    version.map_or_else(|| ChartLookup::Problem("its Chart.yaml has no version".to_owned()), ChartLookup::Found)
+}
+
+/// One file per Package, `<name>.yaml`, with the namespace where two of different
+/// namespaces have one name.
+fn files(packages: &[Package]) -> anyhow::Result<Vec<OutputFile>> {
+    let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
+    for package in packages {
+        *uses.entry(name(package)).or_default() += 1;
+    }
+    let mut files = Vec::new();
+    for package in packages {
+        let namespace = package.metadata.namespace.as_deref().unwrap_or_default();
+        let shared = uses.get(name(package)).is_some_and(|uses| *uses > 1);
+        let stem = if shared { format!("{namespace}_{}", name(package)) } else { name(package).to_owned() };
+        let value: Value = serde_json::to_value(package)?;
+        files.push(OutputFile { name: format!("{stem}.yaml"), content: yaml::write::write(&[value])? });
+    }
+    Ok(files)
+}
+
+fn name(package: &Package) -> &str {
+    package.metadata.name.as_deref().unwrap_or_default()
+}
+
+fn report(imported: &Imported, stderr: &mut dyn Write) -> io::Result<()> {
+    let packages: Vec<String> = imported.packages.iter().map(|package| name(package).to_owned()).collect();
+    let components = imported.packages.iter().flat_map(|package| {
+        package.spec.components.iter().map(move |component| format!("{}/{}", name(package), component.name))
+    });
+    let components: Vec<String> = components.collect();
+    let groups = grouped(&imported.notes);
+    for group in &groups {
+        writeln!(stderr, "{}: {}", group.severity.as_str(), group.message)?;
+        let subjects = summary("packages", &packages, &group.subjects)
+            .or_else(|| summary("components", &components, &group.subjects))
+            .unwrap_or_else(|| wrapped(&group.subjects));
+        writeln!(stderr, "  {subjects}")?;
+    }
+    let errors = groups.iter().filter(|group| group.severity == Severity::Error).count();
+    writeln!(
+        stderr,
+        "{} with {}; {}, {}",
+        count(packages.len(), "package"),
+        count(components.len(), "component"),
+        count(errors, "error"),
+        count(groups.len() - errors, "warning")
+    )
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `all 98 packages but a, b` where a long list of names says no more than that.
+fn summary(noun: &str, all: &[String], subjects: &[&str]) -> Option<String> {
+    if subjects.len() < 10 || subjects.iter().any(|subject| !all.iter().any(|known| known == subject)) {
+        return None;
+    }
+    let missing: Vec<&str> = all.iter().map(String::as_str).filter(|known| !subjects.contains(known)).collect();
+    let but = if missing.is_empty() { String::new() } else { format!(" but {}", missing.join(", ")) };
+    (missing.len() <= 3).then(|| format!("all {} {noun}{but}", all.len()))
+}
+
+fn wrapped(subjects: &[&str]) -> String {
+    let mut lines = vec![String::new()];
+    for (index, subject) in subjects.iter().enumerate() {
+        let separator = if index + 1 < subjects.len() { "," } else { "" };
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(&format!("{subject}{separator}")),
+            Some(line) if line.len() + subject.len() + 4 <= WIDTH => line.push_str(&format!(" {subject}{separator}")),
+            Some(_) | None => lines.push(format!("{subject}{separator}")),
+        }
+    }
+    lines.join("\n  ")
 }

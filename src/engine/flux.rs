@@ -14,7 +14,7 @@ use super::manifest::Manifest;
 use super::metadata::{self, Object};
 use super::{RenderContext, RenderError, Rendered};
 use crate::api::{HealthCheckExpr, UpgradeCrds, ValuesFromKind};
-use crate::package::definition::{ChartSource, Component, ValuesFrom};
+use crate::package::definition::{ChartSource, Component, Definition, ValuesFrom};
 
 pub use origin::{Commit, GitOrigin};
 pub use ready_expr::{ChartEvidence, DependencyState, ready_expr};
@@ -60,6 +60,13 @@ pub struct Dependency {
     pub ready_expr: String,
 }
 
+pub(super) fn possible(component: &Component, package: &Definition) -> Result<(), RenderError> {
+    match &component.chart {
+        ChartSource::Repository(_) => Ok(()),
+        ChartSource::Path(_) => source::of_paths(component, package).map(|_| ()),
+    }
+}
+
 pub(super) fn preparation(component: &Component, context: &RenderContext<'_>) -> Result<Vec<Manifest>, RenderError> {
     let sources = match &component.chart {
         ChartSource::Repository(chart) => source::repository(chart, context)?,
@@ -87,7 +94,7 @@ pub(super) fn render(
     let release = Object { api_version: "helm.toolkit.fluxcd.io/v2", kind: "HelmRelease", metadata, spec };
     let mut before = Vec::new();
     if component.privileged {
-        before.push(namespace::privileged(&component.namespace)?);
+        before.push(namespace::privileged(&component.namespace, context.owner)?);
     }
     before.extend(sources.objects);
     Ok(Rendered { before, release: Manifest::of("HelmRelease", &release)? })

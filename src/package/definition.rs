@@ -1,8 +1,11 @@
 //! A Package parsed: every name a newtype, every default filled in.
 
 mod parse;
+mod rules;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 
@@ -15,7 +18,9 @@ use crate::api::{
     ValuesFromKind,
 };
 
+pub(crate) use parse::did_you_mean;
 pub use parse::{parse, parse_ready_when};
+pub use rules::engine_rules;
 
 /// `upgrade.timeout` where none is written.
 pub const DEFAULT_TIMEOUT: GoDuration = GoDuration::from_secs(600);
@@ -185,7 +190,7 @@ pub struct PathChart {
 
 /// A path that stays below where it starts: relative, without `..`, `.` or
 /// empty parts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RelativePath(String);
 
 impl RelativePath {

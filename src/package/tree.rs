@@ -1,5 +1,8 @@
 //! Files, wherever they come from.
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::io;
 
 /// Kind of an entry of a [`Tree`]. Links are never followed by Windlass itself.
@@ -37,4 +40,14 @@ pub trait Tree {
     /// # Errors
     /// When it cannot be found out.
     fn kind(&self, path: &str) -> io::Result<Option<EntryKind>>;
+
+    /// Where the symbolic link at `path` leads, as a path in this tree; `None`
+    /// if it leads out of the tree, or nowhere. Trees that cannot tell say `None`.
+    ///
+    /// # Errors
+    /// When it cannot be found out.
+    fn link_target(&self, path: &str) -> io::Result<Option<String>> {
+        let _ = path;
+        Ok(None)
+    }
 }

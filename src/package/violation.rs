@@ -20,7 +20,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The file is no YAML.
+    /// The file is no YAML, or YAML that readers disagree about.
     Syntax = 1,
     /// A field that the format does not have.
     UnknownField = 2,
@@ -34,7 +34,7 @@ codes! {
     InvalidName = 6,
     /// A version is not exact, or no semantic version.
     InvalidVersion = 7,
-    /// A version range is malformed.
+    /// A version range is malformed, or admits nothing.
     InvalidRange = 8,
     /// A duration is malformed.
     InvalidDuration = 9,
@@ -56,8 +56,58 @@ codes! {
     NotOnEngine = 17,
     /// An integer beyond 64 bits signed.
     IntegerTooLarge = 18,
-    /// A list or text exceeds its limit.
+    /// A list, text or file exceeds its limit.
     TooLarge = 19,
+    /// A key occurs twice in one map.
+    DuplicateKey = 20,
+    /// A file is no text in UTF-8.
+    NotText = 21,
+    /// A document is no Kubernetes object.
+    NotAnObject = 22,
+    /// A kind of our API group that no file may hold, or that does not exist.
+    UnsupportedKind = 23,
+    /// Two Packages of one name in one namespace.
+    DuplicatePackage = 24,
+    /// Two components, of one Package or of two, get one child name.
+    ChildNameConflict = 25,
+    /// Two components, of one Package or of two, claim one Helm release.
+    ReleaseConflict = 26,
+    /// Packages require each other in a circle.
+    PackageCycle = 27,
+    /// A field that the engine needs is absent.
+    NeededByEngine = 28,
+    /// A field that only the Argo CD plugin writes.
+    PluginField = 29,
+    /// A CEL expression that does not parse or exceeds its limits.
+    Expression = 30,
+    /// A CEL expression uses a variable that does not exist.
+    UnknownVariable = 31,
+    /// A chart directory or values file is not there.
+    ChartNotFound = 32,
+    /// `chartVersion` is not what Chart.yaml says.
+    ChartVersionMismatch = 33,
+    /// The record of the revision would not fit into an object.
+    RevisionTooLarge = 34,
+    /// Two ranges of the same thing that no version is in.
+    RangesExclude = 35,
+    /// A required Package is not in the set, or not in the wanted range.
+    UnmetRequirement = 36,
+    /// A plain scalar that YAML readers take for different things.
+    AmbiguousScalar = 37,
+    /// A CEL expression reads a field that may not be there yet.
+    UnguardedStatus = 38,
+    /// A hook in a Package that says a rollback is safe.
+    HookAndSafe = 39,
+    /// Values from an object whose name does not change with its content.
+    UnhashedValuesFrom = 40,
+    /// A condition that stays True while its object is being updated.
+    StaysTrue = 41,
+    /// A field that the engine ignores.
+    IgnoredOnEngine = 42,
+    /// Text that a tool on the way to the cluster would substitute.
+    Substitution = 43,
+    /// Fields that the cluster writes.
+    ClusterField = 44,
 }
 
 impl fmt::Display for Code {

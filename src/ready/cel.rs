@@ -17,6 +17,7 @@
 mod fuel;
 mod library;
 mod limits;
+mod scan;
 mod syntax;
 mod values;
 mod worker;
@@ -26,7 +27,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -44,9 +45,9 @@ pub const MAX_LEVELS: usize = 32;
 const MAX_DEPTH: usize = 512;
 /// What one evaluation may spend: 1 for an iteration, 16 for a value, 1 for a
 /// byte of text.
-pub const FUEL: u64 = 16 << 20;
+pub const FUEL: u64 = 4 << 20;
 /// Longest time one parse or evaluation may take.
-pub const WALL_CLOCK: Duration = Duration::from_secs(1);
+pub const WALL_CLOCK: Duration = Duration::from_secs(2);
 
 /// A parsed expression. Cheap to clone; evaluation never changes it.
 #[derive(Clone)]
@@ -60,6 +61,7 @@ struct Parsed {
     tree: ::cel::IdedExpr,
     metered: ::cel::IdedExpr,
     offsets: syntax::Offsets,
+    parts: OnceLock<Vec<Expression>>,
 }
 
 /// Why a text is no expression.
@@ -154,6 +156,15 @@ impl Expression {
         syntax::unguarded(&self.inner.tree, prefix, &self.inner.offsets)
     }
 
+    /// The operands of `&&` at its top, to say which of them is false; empty for
+    /// any other expression.
+    pub fn parts(&self) -> &[Self] {
+        self.inner.parts.get_or_init(|| {
+            // What the whole text has passed, its parts pass as well.
+            scan::conjuncts(self.text()).into_iter().filter_map(|part| Self::compile(part).ok()).collect()
+        })
+    }
+
     /// Evaluates the expression. Blocks the thread for the evaluation, which
     /// ends within [`WALL_CLOCK`].
     pub fn evaluate(&self, variables: &Variables<'_>) -> Outcome {
@@ -202,5 +213,5 @@ fn parse(text: String) -> Result<Parsed, CompileError> {
     if syntax::depth(&metered) > MAX_DEPTH {
         return Err(CompileError { message: syntax::TOO_LONG.to_owned(), offset: 0 });
     }
-    Ok(Parsed { roots, metered, tree, offsets, text })
+    Ok(Parsed { roots, metered, tree, offsets, text, parts: OnceLock::new() })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::api::wellknown::{ANNOTATION_DIGEST, LABEL_COMPONENT, LABEL_PACKAGE};
+use crate::api::wellknown::{LABEL_COMPONENT, LABEL_PACKAGE};
 use crate::api::{Claim, RecordedComponent};
 
 /// What one look at an engine's object says about a release.
@@ -117,11 +117,6 @@ impl<'a> Wanted<'a> {
     pub(crate) fn owner(&self) -> (&'a str, &'a str) {
         let label = |key| text(self.manifest, &["metadata", "labels", key]).unwrap_or("");
         (label(LABEL_PACKAGE), label(LABEL_COMPONENT))
-    }
-
-    /// Digest of the component, as the manifest's annotation states it.
-    pub(crate) fn digest(&self) -> &'a str {
-        text(self.manifest, &["metadata", "annotations", ANNOTATION_DIGEST]).unwrap_or("")
     }
 }
 

@@ -15,6 +15,10 @@ pub struct Needs {
     pub as_package: BTreeSet<ObjectKey>,
     /// As Windlass itself: accounts and Flux sources.
     pub as_windlass: BTreeSet<ObjectKey>,
+    /// Whether the spec asks for something new: then every release object of
+    /// the namespace is looked at once, for foreign ones at our places and for
+    /// those that are to be adopted.
+    pub foreign_releases: bool,
 }
 
 /// What [`super::decide`] will ask of [`Snapshot::objects`]. Nothing while no
@@ -30,6 +34,7 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
             needs.as_windlass.insert(compile::git_repository_key(snapshot, &source.name));
         }
     }
+    needs.foreign_releases = !snapshot.package.deleting && super::is_changed(snapshot);
     if let Some(latest) = snapshot.revisions.last() {
         needs.as_package.extend(removal::remembered(&latest.status));
         if is_moving(latest) {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::api::wellknown::ANNOTATION_UPSTREAM;
 use crate::package::digest::ComponentDigest;
+use crate::package::version::Version;
 
 /// What a dependency must have become.
 #[derive(Clone, Copy, Debug)]
@@ -22,10 +23,10 @@ pub struct DependencyState<'a> {
 pub enum ChartEvidence<'a> {
     /// Exactly this one.
     Exact(&'a str),
-    /// This one, also with the `+<digest>` that helm-controller appends to
-    /// charts of an OCIRepository.
-    Oci(&'a str),
-    /// None: the chart of a `path` can change without its version.
+    /// This one, also with the digest of the artifact that helm-controller puts
+    /// in the place of the build metadata of charts of an OCIRepository.
+    Oci(&'a Version),
+    /// None: nobody has said which version it is.
     Unknown,
 }
 
@@ -60,7 +61,9 @@ pub fn ready_expr(wanted: &DependencyState<'_>) -> String {
             let _ = write!(expr, " && {CHART_VERSION} == {}", literal(version));
         }
         ChartEvidence::Oci(version) => {
-            let (exact, prefix) = (literal(version), literal(&format!("{version}+")));
+            let semver = version.semver();
+            let base = semver::Version { build: semver::BuildMetadata::EMPTY, ..semver.clone() };
+            let (exact, prefix) = (literal(version.as_written()), literal(&format!("{base}+")));
             let _ = write!(expr, " && ({CHART_VERSION} == {exact} || {CHART_VERSION}.startsWith({prefix}))");
         }
         ChartEvidence::Unknown => {}

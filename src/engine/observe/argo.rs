@@ -8,6 +8,8 @@
 
 mod operation;
 mod spec;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 

@@ -6,6 +6,9 @@
 //! ahead of the action it describes. Only all of it together is a proof (seen on
 //! helm-controller 1.6.3).
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Map, Value};
 
 use super::conditions::{Condition, find};

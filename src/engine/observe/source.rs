@@ -1,5 +1,8 @@
 //! A chart's source (`source.toolkit.fluxcd.io/v1`): HelmChart or OCIRepository.
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Map, Value};
 
 use super::conditions::find;

@@ -1,6 +1,8 @@
 //! Values as YAML that every reader reads back the same.
 
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
+use serde_saphyr::DoubleQuoted;
 use thiserror::Error;
 
 /// Why values could not be written as YAML.
@@ -22,13 +24,40 @@ pub fn write(values: &[Value]) -> Result<String, WriteError> {
     let mut out = String::new();
     for value in values {
         out.push_str("---\n");
-        serde_saphyr::to_fmt_writer_with_options(&mut out, value, options.clone())
+        serde_saphyr::to_fmt_writer_with_options(&mut out, &Written(value), options.clone())
             .map_err(|error| WriteError(error.to_string()))?;
         if !out.ends_with('\n') {
             out.push('\n');
         }
     }
     Ok(out)
+}
+
+/// A value with the styles that its readers need.
+struct Written<'a>(&'a Value);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::String(text) if starts_with_a_tab(text) => DoubleQuoted(text).serialize(serializer),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => self.0.serialize(serializer),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Written)),
+            Value::Object(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                for (key, value) in entries {
+                    map.serialize_entry(key, &Written(value))?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+/// Go's reader takes a tab before the first word of a literal block for
+/// indentation and gives up.
+fn starts_with_a_tab(text: &str) -> bool {
+    let indentation = text.len() - text.trim_start().len();
+    text.contains('\n') && text.get(..indentation).is_some_and(|indentation| indentation.contains('\t'))
 }
 
 #[cfg(test)]

@@ -304,3 +304,17 @@ fn every_listed_function_exists() {
         assert!(called(&format!("{name}()")) || called(&format!("'x'.{name}()")), "{name} is not a function");
     }
 }
+
+#[rstest]
+#[case::two("a == 1 && b.c", &["a == 1", "b.c"])]
+#[case::brackets("(a || b) && c.all(x, x && y) && [d && e][0]", &["(a || b)", "c.all(x, x && y)", "[d && e][0]"])]
+#[case::optional("a.?b.orValue(false) && c[?0].hasValue()", &["a.?b.orValue(false)", "c[?0].hasValue()"])]
+#[case::text("a == ' && ' && b", &["a == ' && '", "b"])]
+#[case::lines("a &&\n  // not && this\n  b", &["a", "// not && this\n  b"])]
+#[case::one("a", &[])]
+#[case::or("a && b || c", &[])]
+#[case::choice("a && b ? c : d", &[])]
+fn parts_are_the_operands_at_the_top(#[case] text: &str, #[case] expected: &[&str]) {
+    let expression = Expression::compile(text).unwrap();
+    assert_eq!(expression.parts().iter().map(Expression::text).collect::<Vec<_>>(), expected);
+}

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use super::{WALL_CLOCK, fuel};
 
@@ -34,8 +35,12 @@ thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` on the calling thread's worker.
+/// Runs `work` on the calling thread's worker, for [`WALL_CLOCK`] at most.
 pub(super) fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    run_within(WALL_CLOCK, work)
+}
+
+fn run_within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
     let (answer, answers) = channel();
     let job: Job = Box::new(move || {
         // The receiver is gone when the call has timed out; nobody misses the answer.
@@ -43,7 +48,7 @@ pub(super) fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     });
     WORKER.with_borrow_mut(|slot| {
         submit(slot, job)?;
-        match answers.recv_timeout(WALL_CLOCK) {
+        match answers.recv_timeout(limit) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => Err(Failure::Panicked),
             Err(RecvTimeoutError::Timeout) => {
@@ -82,5 +87,40 @@ fn serve(queue: &Receiver<Job>, abandoned: Arc<AtomicBool>) {
     fuel::heed(abandoned);
     while let Ok(job) = queue.recv() {
         job();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ends the test should the code under test not end.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_panic_is_an_answer_and_the_worker_goes_on() {
+        assert_eq!(run(|| -> u8 { panic!("expected in this test") }), Err(Failure::Panicked));
+        assert_eq!(run(|| 7), Ok(7));
+    }
+
+    #[test]
+    fn work_that_takes_too_long_is_abandoned_and_ends_at_its_next_step() {
+        let (ended, end) = channel();
+        let endless = move || {
+            while fuel::pay(0).is_ok() {}
+            ended.send(()).unwrap();
+        };
+        assert_eq!(run_within(Duration::from_millis(1), endless), Err(Failure::TimedOut));
+        assert_eq!(end.recv_timeout(PATIENCE), Ok(()));
+        assert_eq!(run(|| 7), Ok(7));
+    }
+
+    #[test]
+    fn threads_do_not_wait_for_each_other() {
+        let (release, released) = channel::<()>();
+        let blocked = thread::spawn(move || run_within(PATIENCE, move || released.recv_timeout(PATIENCE)));
+        assert_eq!(run(|| 7), Ok(7));
+        release.send(()).unwrap();
+        assert_eq!(blocked.join().unwrap(), Ok(Ok(())));
     }
 }

@@ -176,12 +176,10 @@ impl Entry {
             Test::Expr(expression) => {
                 let outcome = expression.evaluate(&Variables::ready(object, versions.wanted, versions.from));
                 let found = match &outcome {
-                    Outcome::Missing { .. } => format!(": {outcome}"),
-                    Outcome::True
-                    | Outcome::False
-                    | Outcome::NotBoolean { .. }
-                    | Outcome::Error { .. }
-                    | Outcome::LimitExceeded => format!(": `{}` {}", quote(expression.text()), verb(&outcome)),
+                    Outcome::False | Outcome::NotBoolean { .. } | Outcome::Error { .. } => {
+                        which_is_not_true(expression, &outcome, object, versions)
+                    }
+                    Outcome::True | Outcome::Missing { .. } | Outcome::LimitExceeded => told(expression, &outcome),
                 };
                 Tested { holds: holding(&outcome), status: None, last_transition_time: None, found }
             }
@@ -228,15 +226,23 @@ fn holding(outcome: &Outcome) -> Holding {
     }
 }
 
-fn verb(outcome: &Outcome) -> String {
+fn told(expression: &Expression, outcome: &Outcome) -> String {
+    let text = quote(expression.text());
     match outcome {
-        Outcome::Error { message } => format!("fails: {message}"),
-        Outcome::True
-        | Outcome::False
-        | Outcome::NotBoolean { .. }
-        | Outcome::Missing { .. }
-        | Outcome::LimitExceeded => outcome.to_string(),
+        Outcome::Missing { .. } => format!(": {outcome}"),
+        Outcome::Error { message } => format!(": `{text}` fails: {}", quote(message)),
+        Outcome::True | Outcome::False | Outcome::NotBoolean { .. } | Outcome::LimitExceeded => {
+            format!(": `{text}` {outcome}")
+        }
     }
+}
+
+/// Of a conjunction the operand that is not true, since that is what is waited for.
+fn which_is_not_true(expression: &Expression, whole: &Outcome, object: &Value, versions: Versions<'_>) -> String {
+    let variables = Variables::ready(object, versions.wanted, versions.from);
+    let parts = expression.parts().iter().map(|part| (part, part.evaluate(&variables)));
+    let first = parts.into_iter().find(|(_, outcome)| !outcome.is_true());
+    first.map_or_else(|| told(expression, whole), |(part, outcome)| told(part, &outcome))
 }
 
 fn test_condition(object: &Value, condition: &str, wanted: &str) -> Tested {

@@ -1,0 +1,132 @@
+//! Requests to the API server, each bounded in time.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use kube::api::{ApiResource, DynamicObject};
+use kube::client::{Client, ClientBuilder};
+use kube::{Api, Config};
+use thiserror::Error;
+
+use super::settings::REQUEST_TIMEOUT;
+
+/// Why a request did not do what it should.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// The API server said no.
+    #[error("{0}")]
+    Refused(Box<kube::Error>),
+    /// It did not answer in time.
+    #[error("the API server did not answer within {}s", REQUEST_TIMEOUT.as_secs())]
+    Timeout,
+}
+
+impl RequestError {
+    /// The HTTP status of a refusal.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Refused(error) => match error.as_ref() {
+                kube::Error::Api(status) => Some(status.code),
+                _ => None,
+            },
+            Self::Timeout => None,
+        }
+    }
+
+    /// Whether the object, or its kind, is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Whether the object is not as it was expected.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self.code(), Some(409 | 412 | 422))
+    }
+
+    /// Whether the account in use lacks a right.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self.code(), Some(401 | 403))
+    }
+}
+
+/// Waits for a request, but not for ever: kube's client has no time limit of
+/// its own.
+///
+/// # Errors
+/// See [`RequestError`].
+pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -> Result<T, RequestError> {
+    match tokio::time::timeout(REQUEST_TIMEOUT, request).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(RequestError::Refused(Box::new(error))),
+        Err(_) => Err(RequestError::Timeout),
+    }
+}
+
+/// Clients of one API server: our own, and one for each account we act as.
+pub struct Accounts {
+    config: Config,
+    own: Client,
+    clients: Mutex<HashMap<String, Client>>,
+}
+
+/// Most clients that are kept; each is a connection pool.
+const MOST_CLIENTS: usize = 256;
+
+impl Accounts {
+    /// Connects as ourselves.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used.
+    pub fn new(config: Config) -> kube::Result<Self> {
+        let own = client(&config)?;
+        Ok(Self { config, own, clients: Mutex::default() })
+    }
+
+    /// Ourselves.
+    pub fn own(&self) -> Client {
+        self.own.clone()
+    }
+
+    /// A service account; without one ourselves.
+    ///
+    /// # Errors
+    /// When the configuration cannot be used.
+    pub fn of(&self, namespace: &str, account: Option<&str>) -> kube::Result<Client> {
+        let Some(account) = account else { return Ok(self.own()) };
+        let user = format!("system:serviceaccount:{namespace}:{account}");
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&user) {
+            return Ok(client.clone());
+        }
+        let mut config = self.config.clone();
+        config.auth_info.impersonate = Some(user.clone());
+        config.auth_info.impersonate_groups = Some(vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+            "system:authenticated".to_owned(),
+        ]);
+        let client = client(&config)?;
+        if clients.len() >= MOST_CLIENTS {
+            clients.clear();
+        }
+        clients.insert(user, client.clone());
+        Ok(client)
+    }
+}
+
+/// Retries are ours, with a pause per Package.
+fn client(config: &Config) -> kube::Result<Client> {
+    let mut config = config.clone();
+    config.default_retry = false;
+    Ok(ClientBuilder::try_from(config)?.build())
+}
+
+/// The objects of a kind in a namespace, or cluster-wide where it is empty.
+pub fn api(client: Client, namespace: &str, resource: &ApiResource) -> Api<DynamicObject> {
+    if namespace.is_empty() {
+        Api::all_with(client, resource)
+    } else {
+        Api::namespaced_with(client, namespace, resource)
+    }
+}

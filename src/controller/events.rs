@@ -1,0 +1,59 @@
+//! Kubernetes events: transitions only.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::client::Client;
+use kube::runtime::events::{Event, EventType, Recorder as KubeRecorder, Reporter};
+
+use super::cluster::bounded;
+use crate::api::wellknown::{API_VERSION, FIELD_MANAGER};
+use crate::rollout::{self, Snapshot};
+
+/// Writes events about Packages.
+#[derive(Clone)]
+pub struct Recorder {
+    inner: KubeRecorder,
+}
+
+impl Recorder {
+    /// Of this process.
+    pub fn new(client: Client, identity: String) -> Self {
+        let reporter = Reporter { controller: FIELD_MANAGER.to_owned(), instance: Some(identity) };
+        Self { inner: KubeRecorder::new(client, reporter) }
+    }
+
+    /// Tells one transition. An event that cannot be written is only logged:
+    /// status says the same.
+    pub async fn publish(&self, snapshot: &Snapshot, event: &rollout::Event) {
+        let package = &snapshot.package;
+        let reference = ObjectReference {
+            api_version: Some(API_VERSION.to_owned()),
+            kind: Some("Package".to_owned()),
+            name: Some(package.name.to_string()),
+            namespace: Some(package.namespace.clone()),
+            uid: Some(package.uid.clone()),
+            resource_version: Some(package.resource_version.clone()),
+            ..ObjectReference::default()
+        };
+        let event_type = if event.warning { EventType::Warning } else { EventType::Normal };
+        tracing::info!(reason = event.reason.as_str(), message = %event.message, "transition");
+        let event = Event {
+            type_: event_type,
+            reason: event.reason.to_string(),
+            note: Some(short(&event.message)),
+            action: event.reason.to_string(),
+            secondary: None,
+        };
+        if let Err(error) = bounded(self.inner.publish(&event, &reference)).await {
+            tracing::warn!(%error, "an event could not be written");
+        }
+    }
+}
+
+/// events.k8s.io takes notes of at most 1024 bytes.
+fn short(message: &str) -> String {
+    const LIMIT: usize = 1000;
+    match message.char_indices().find(|(at, c)| at + c.len_utf8() > LIMIT) {
+        Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
+        None => message.to_owned(),
+    }
+}

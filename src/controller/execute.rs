@@ -1,0 +1,341 @@
+//! Doing what was decided: every write with its preconditions, none blindly.
+
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::client::Client;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use super::cached::Cached;
+use super::cluster::{RequestError, api, bounded};
+use super::kinds::Kind;
+use crate::api::wellknown::{
+    API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION, LABEL_MANAGED_BY, LABEL_PACKAGE,
+};
+use crate::api::{PackageRevisionSpec, PackageStatus};
+use crate::engine::ObjectKey;
+use crate::package::names::{PackageName, revision_name};
+use crate::rollout::{Action, Precondition, Record};
+
+/// What a write left behind.
+#[derive(Debug)]
+pub enum Written {
+    /// The object as it is now.
+    Object(Box<Cached>),
+    /// The object is gone, or going.
+    Gone(ObjectKey),
+    /// Nothing that is watched.
+    Other,
+}
+
+/// Why a write was not made.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// The cluster has changed since it was looked at: look again.
+    #[error("{object}: changed meanwhile")]
+    Changed {
+        /// Which object.
+        object: String,
+    },
+    /// The account in use lacks a right.
+    #[error("{object}: {problem}")]
+    Denied {
+        /// Which object.
+        object: String,
+        /// What the API server said.
+        problem: String,
+    },
+    /// Anything else.
+    #[error("{object}: {source}")]
+    Failed {
+        /// Which object.
+        object: String,
+        /// What the API server said.
+        source: RequestError,
+    },
+}
+
+/// One Package's hand on the cluster.
+pub struct Executor {
+    /// As ourselves.
+    pub own: Client,
+    /// As the Package's account, for what is cluster-scoped.
+    pub account: Client,
+    /// The Package.
+    pub namespace: String,
+    /// The Package.
+    pub package: PackageName,
+}
+
+impl Executor {
+    /// Writes the status of a revision, if it is still as it was decided upon.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn record(&self, record: &Record) -> Result<Written, WriteError> {
+        let body = json!({
+            "apiVersion": API_VERSION, "kind": "PackageRevision",
+            "metadata": {"name": record.revision, "resourceVersion": record.resource_version},
+            "status": record.status,
+        });
+        let api = self.api(Kind::PackageRevision);
+        let (parameters, patch) = (apply(), Patch::Apply(&body));
+        self.object(&record.revision, bounded(api.patch_status(&record.revision, &parameters, &patch)).await)
+    }
+
+    /// Writes the status of the Package.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn status(&self, status: &PackageStatus) -> Result<Written, WriteError> {
+        let name = self.package.as_str();
+        let metadata = json!({"name": name});
+        let body = json!({"apiVersion": API_VERSION, "kind": "Package", "metadata": metadata, "status": status});
+        let api = self.api(Kind::Package);
+        self.object(name, bounded(api.patch_status(name, &apply(), &Patch::Apply(&body))).await)
+    }
+
+    /// Does one thing.
+    ///
+    /// # Errors
+    /// See [`WriteError`].
+    pub async fn act(&self, action: &Action) -> Result<Written, WriteError> {
+        match action {
+            Action::HoldPackage => self.finalizers(Kind::Package, self.package.as_str(), FINALIZER, true).await,
+            Action::ReleasePackage => self.finalizers(Kind::Package, self.package.as_str(), FINALIZER, false).await,
+            Action::CreateRevision(spec) => self.create_revision(spec).await,
+            Action::HoldRevision { name, .. } => {
+                self.finalizers(Kind::PackageRevision, name, FINALIZER_REVISION, true).await
+            }
+            Action::ReleaseRevision { name, .. } => {
+                self.finalizers(Kind::PackageRevision, name, FINALIZER_REVISION, false).await
+            }
+            Action::DeleteRevision { name, uid } => self.delete_revision(name, uid).await,
+            Action::Apply { object, precondition } => self.apply(object, precondition).await,
+            Action::Patch { object, uid, resource_version, patch } => {
+                self.patch(object, uid, resource_version.as_deref(), patch).await
+            }
+            Action::Operate { object, uid, resource_version, spec, operation } => {
+                self.operate(object, uid, resource_version, spec.as_ref(), operation).await
+            }
+            Action::Delete { object, uid } => self.delete(object, uid).await,
+        }
+    }
+
+    fn api(&self, kind: Kind) -> Api<DynamicObject> {
+        api(self.own.clone(), &self.namespace, &kind.resource())
+    }
+
+    fn api_of(&self, key: &ObjectKey) -> Option<Api<DynamicObject>> {
+        Kind::of(&key.kind).map(|kind| api(self.own.clone(), &key.namespace, &kind.resource()))
+    }
+
+    /// A finalizer is added or removed only against the list that was read.
+    async fn finalizers(&self, kind: Kind, name: &str, finalizer: &str, wanted: bool) -> Result<Written, WriteError> {
+        let api = self.api(kind);
+        let live = match bounded(api.get(name)).await {
+            Err(error) if error.is_not_found() => return Ok(Written::Other),
+            live => live.map_err(|error| failed(name, error))?,
+        };
+        let mut finalizers = live.metadata.finalizers.clone().unwrap_or_default();
+        let present = finalizers.iter().any(|known| known == finalizer);
+        if present == wanted {
+            return self.object(name, Ok(live));
+        }
+        if wanted {
+            finalizers.push(finalizer.to_owned());
+        } else {
+            finalizers.retain(|known| known != finalizer);
+        }
+        let metadata = json!({"resourceVersion": live.metadata.resource_version, "finalizers": finalizers});
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        self.object(name, bounded(api.patch(name, &merge(), &patch)).await)
+    }
+
+    async fn create_revision(&self, spec: &PackageRevisionSpec) -> Result<Written, WriteError> {
+        let name = revision_name(&self.package, spec.number);
+        let object = json!({
+            "apiVersion": API_VERSION, "kind": "PackageRevision",
+            "metadata": {
+                "name": name, "namespace": self.namespace,
+                "labels": {LABEL_PACKAGE: self.package.as_str(), LABEL_MANAGED_BY: FIELD_MANAGER},
+                "finalizers": [FINALIZER_REVISION],
+            },
+            "spec": spec,
+        });
+        let object: DynamicObject = serde_json::from_value(object).map_err(|error| failed(&name, unreadable(error)))?;
+        let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        self.object(&name, bounded(self.api(Kind::PackageRevision).create(&parameters, &object)).await)
+    }
+
+    async fn delete_revision(&self, name: &str, uid: &str) -> Result<Written, WriteError> {
+        self.finalizers(Kind::PackageRevision, name, FINALIZER_REVISION, false).await?;
+        let key = ObjectKey {
+            api_version: API_VERSION.to_owned(),
+            kind: Kind::PackageRevision.as_str().to_owned(),
+            namespace: self.namespace.clone(),
+            name: name.to_owned(),
+        };
+        self.delete(&key, uid).await
+    }
+
+    async fn apply(&self, object: &Map<String, Value>, precondition: &Precondition) -> Result<Written, WriteError> {
+        let key = crate::rollout::live::key_of(object);
+        if key.kind == "Namespace" {
+            return self.apply_namespace(object, &key).await;
+        }
+        let Some(api) = self.api_of(&key) else { return Ok(Written::Other) };
+        let mut object = object.clone();
+        let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+        match precondition {
+            Precondition::Absent => metadata["resourceVersion"] = "0".into(),
+            Precondition::Unchanged { uid, resource_version } => {
+                metadata["uid"] = uid.as_str().into();
+                metadata["resourceVersion"] = resource_version.as_str().into();
+            }
+            Precondition::Any => {}
+        }
+        self.object(&key.name, bounded(api.patch(&key.name, &apply(), &Patch::Apply(&object))).await)
+    }
+
+    /// Namespaces are applied as the Package's account, with a field manager of
+    /// the Package's own, so that the labels of several add up.
+    async fn apply_namespace(&self, object: &Map<String, Value>, key: &ObjectKey) -> Result<Written, WriteError> {
+        let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.account.clone());
+        let manager = format!("{FIELD_MANAGER}-{}-{}", self.namespace, self.package);
+        let parameters = PatchParams::apply(&manager).force();
+        let patch = Patch::Apply(object);
+        bounded(namespaces.patch(&key.name, &parameters, &patch))
+            .await
+            .map(|_| Written::Other)
+            .map_err(|error| failed(&format!("Namespace/{}", key.name), error))
+    }
+
+    async fn patch(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        resource_version: Option<&str>,
+        patch: &Value,
+    ) -> Result<Written, WriteError> {
+        let Some(api) = self.api_of(key) else { return Ok(Written::Other) };
+        let mut patch = patch.clone();
+        let mut metadata = patch.get("metadata").cloned().unwrap_or_else(|| json!({}));
+        metadata["uid"] = uid.into();
+        if let Some(version) = resource_version {
+            metadata["resourceVersion"] = version.into();
+        }
+        patch["metadata"] = metadata;
+        self.object(&key.name, bounded(api.patch(&key.name, &merge(), &Patch::Merge(&patch))).await)
+    }
+
+    async fn operate(
+        &self,
+        key: &ObjectKey,
+        uid: &str,
+        resource_version: &str,
+        wanted: Option<&Map<String, Value>>,
+        operation: &Value,
+    ) -> Result<Written, WriteError> {
+        let Some(api) = self.api_of(key) else { return Ok(Written::Other) };
+        let mut patch = json!({
+            "metadata": {"uid": uid, "resourceVersion": resource_version},
+            "operation": operation,
+            "status": {"operationState": null},
+        });
+        if let Some(wanted) = wanted {
+            let live = bounded(api.get(&key.name)).await.map_err(|error| failed(&key.name, error))?;
+            let spec = wanted.get("spec").cloned().unwrap_or_default();
+            patch["spec"] = replacing(live.data.get("spec").unwrap_or(&Value::Null), &spec);
+            for field in ["labels", "annotations"] {
+                let stated = wanted.get("metadata").and_then(|metadata| metadata.get(field)).cloned();
+                patch["metadata"][field] = stated.unwrap_or_else(|| json!({}));
+            }
+        }
+        self.object(&key.name, bounded(api.patch(&key.name, &merge(), &Patch::Merge(&patch))).await)
+    }
+
+    async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<Written, WriteError> {
+        let Some(api) = self.api_of(key) else { return Ok(Written::Other) };
+        let parameters = DeleteParams {
+            preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
+            ..DeleteParams::default()
+        };
+        match bounded(api.delete(&key.name, &parameters)).await {
+            Ok(either) => {
+                Ok(either.map_left(|object| written(key, object)).left_or_else(|_| Written::Gone(key.clone())))
+            }
+            Err(error) if error.is_not_found() => Ok(Written::Gone(key.clone())),
+            Err(error) => Err(failed(&key.to_string(), error)),
+        }
+    }
+
+    fn object(&self, name: &str, answer: Result<DynamicObject, RequestError>) -> Result<Written, WriteError> {
+        let object = answer.map_err(|error| failed(name, error))?;
+        Ok(Written::Object(Box::new(cached(object))))
+    }
+}
+
+fn written(key: &ObjectKey, object: DynamicObject) -> Written {
+    // Without a finalizer the object that a deletion gives back is gone already.
+    if object.metadata.deletion_timestamp.is_some() {
+        Written::Object(Box::new(cached(object)))
+    } else {
+        Written::Gone(key.clone())
+    }
+}
+
+fn cached(object: DynamicObject) -> Cached {
+    let value = serde_json::to_value(object).unwrap_or_default();
+    Cached::new(value.as_object().cloned().unwrap_or_default())
+}
+
+/// A merge patch that makes `live` into exactly `wanted`.
+fn replacing(live: &Value, wanted: &Value) -> Value {
+    let (Value::Object(live), Value::Object(wanted)) = (live, wanted) else { return wanted.clone() };
+    let mut patch = Map::new();
+    for key in live.keys().filter(|key| !wanted.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    for (key, value) in wanted {
+        let known = live.get(key).unwrap_or(&Value::Null);
+        patch.insert(key.clone(), replacing(known, value));
+    }
+    Value::Object(patch)
+}
+
+fn apply() -> PatchParams {
+    PatchParams::apply(FIELD_MANAGER).force()
+}
+
+fn merge() -> PatchParams {
+    PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+fn unreadable(error: serde_json::Error) -> RequestError {
+    RequestError::Refused(Box::new(kube::Error::SerdeError(error)))
+}
+
+fn failed(object: &str, source: RequestError) -> WriteError {
+    let object = object.to_owned();
+    if source.is_conflict() || source.is_not_found() {
+        WriteError::Changed { object }
+    } else if source.is_forbidden() {
+        WriteError::Denied { object, problem: source.to_string() }
+    } else {
+        WriteError::Failed { object, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_makes_a_spec_into_exactly_another() {
+        let live = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1, 2]});
+        let wanted = json!({"b": {"d": 3}, "e": [1], "f": {}});
+        let patch = replacing(&live, &wanted);
+        assert_eq!(patch, json!({"a": null, "b": {"c": null, "d": 3}, "e": [1], "f": {}}));
+    }
+}

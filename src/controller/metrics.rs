@@ -1,0 +1,126 @@
+//! Prometheus metrics, labels bounded: by Package, by reason, by kind of write.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, LabelSetEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::store::PackageKey;
+use crate::api::PackageStatus;
+
+/// Labels as pairs of name and value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Labels(Vec<(&'static str, String)>);
+
+impl EncodeLabelSet for Labels {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), std::fmt::Error> {
+        self.0.encode(encoder)
+    }
+}
+
+/// The counters of one process.
+pub struct Metrics {
+    registry: Registry,
+    writes: Family<Labels, Counter>,
+    reconciles: Family<Labels, Counter>,
+    latency: Histogram,
+    ready: Family<Labels, Gauge>,
+    leader: Gauge,
+    shown: Mutex<HashMap<PackageKey, Labels>>,
+}
+
+/// How a look at a Package ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Well.
+    Well,
+    /// The cluster had changed meanwhile.
+    Stale,
+    /// With an error.
+    Failed,
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("windlass");
+        let (writes, reconciles, ready) = (Family::default(), Family::default(), Family::default());
+        let latency = Histogram::new([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0]);
+        let leader = Gauge::default();
+        registry.register("api_writes", "Writes to the API server by what they do", writes.clone());
+        registry.register("reconciles", "Looks at Packages by how they ended", reconciles.clone());
+        registry.register("reconcile_duration_seconds", "Duration of looks at Packages", latency.clone());
+        registry.register("package_info", "1 for each Package with the reason it is in", ready.clone());
+        registry.register("leader", "1 in the process that leads", leader.clone());
+        Self { registry, writes, reconciles, latency, ready, leader, shown: Mutex::default() }
+    }
+
+    /// A write was made.
+    pub fn wrote(&self, what: &str) {
+        self.writes.get_or_create(&Labels(vec![("action", what.to_owned())])).inc();
+    }
+
+    /// A look has ended.
+    pub fn reconciled(&self, ended: Ended, seconds: f64) {
+        let result = match ended {
+            Ended::Well => "well",
+            Ended::Stale => "stale",
+            Ended::Failed => "failed",
+        };
+        self.reconciles.get_or_create(&Labels(vec![("result", result.to_owned())])).inc();
+        self.latency.observe(seconds);
+    }
+
+    /// Whether this process leads.
+    pub fn leads(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+    }
+
+    /// What a Package's status says.
+    pub fn observe(&self, key: &PackageKey, status: &PackageStatus) {
+        let Some(ready) = status.conditions.iter().find(|condition| condition.type_ == "Ready") else { return };
+        let labels = Labels(vec![
+            ("namespace", key.0.clone()),
+            ("package", key.1.clone()),
+            ("ready", ready.status.clone()),
+            ("reason", ready.reason.clone()),
+        ]);
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = shown.insert(key.clone(), labels.clone()).filter(|before| *before != labels) {
+            self.ready.remove(&before);
+        }
+        self.ready.get_or_create(&labels).set(1);
+    }
+
+    /// The Package is gone.
+    pub fn forget(&self, key: &PackageKey) {
+        let before = self.shown.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        before.iter().for_each(|labels| {
+            self.ready.remove(labels);
+        });
+    }
+
+    /// All metrics as OpenMetrics text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(error) => {
+                tracing::error!(%error, "metrics cannot be written");
+                String::new()
+            }
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

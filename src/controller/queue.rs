@@ -1,0 +1,176 @@
+//! Which Package is looked at next: each once at a time, none forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::store::PackageKey;
+
+/// First pause after a failure; doubled with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// Longest pause after failures.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// A queue of Packages. Asking for one that waits already changes nothing;
+/// asking for one that is being looked at makes it come again.
+#[derive(Debug, Default)]
+pub struct Queue {
+    inner: Mutex<Inner>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    due: BTreeMap<PackageKey, Instant>,
+    busy: BTreeSet<PackageKey>,
+    failures: BTreeMap<PackageKey, u32>,
+}
+
+impl Queue {
+    /// Asks for a look now.
+    pub fn wake(&self, key: PackageKey) {
+        self.wake_after(key, Duration::ZERO);
+    }
+
+    /// Asks for a look after a while, or earlier.
+    pub fn wake_after(&self, key: PackageKey, after: Duration) {
+        let at = Instant::now() + after;
+        let mut inner = self.lock();
+        let due = inner.due.entry(key).or_insert(at);
+        *due = at.min(*due);
+        drop(inner);
+        self.changed.notify_one();
+    }
+
+    /// Waits for the next Package that is due and not being looked at.
+    pub async fn next(&self) -> PackageKey {
+        loop {
+            let changed = self.changed.notified();
+            let wait = {
+                let mut inner = self.lock();
+                match inner.take() {
+                    Ok(key) => {
+                        drop(inner);
+                        // Another worker may have something to do as well.
+                        self.changed.notify_one();
+                        return key;
+                    }
+                    Err(wait) => wait,
+                }
+            };
+            match wait {
+                Some(at) => tokio::select! {
+                    () = changed => {}
+                    () = tokio::time::sleep_until(at) => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+
+    /// A look has ended well.
+    pub fn done(&self, key: &PackageKey) {
+        let mut inner = self.lock();
+        inner.busy.remove(key);
+        inner.failures.remove(key);
+        drop(inner);
+        self.changed.notify_one();
+    }
+
+    /// A look has failed: it is tried again after a pause that grows.
+    pub fn failed(&self, key: &PackageKey, jitter: f64) {
+        let mut inner = self.lock();
+        inner.busy.remove(key);
+        let failures = inner.failures.entry(key.clone()).or_insert(0);
+        let pause = FIRST_PAUSE.saturating_mul(1 << (*failures).min(16)).min(LONGEST_PAUSE);
+        *failures = failures.saturating_add(1);
+        let at = Instant::now() + pause.mul_f64(0.8 + 0.4 * jitter);
+        // Events that came meanwhile do not shorten the pause: the cause may be them.
+        inner.due.insert(key.clone(), at);
+        drop(inner);
+        self.changed.notify_one();
+    }
+
+    /// The Package is gone.
+    pub fn forget(&self, key: &PackageKey) {
+        let mut inner = self.lock();
+        inner.failures.remove(key);
+        inner.due.remove(key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// The Package that is due longest, or when the next one will be.
+    fn take(&mut self) -> Result<PackageKey, Option<Instant>> {
+        let free = self.due.iter().filter(|(key, _)| !self.busy.contains(*key));
+        let next = free.min_by_key(|(_, at)| **at).map(|(key, at)| (key.clone(), *at));
+        match next {
+            Some((key, at)) if at <= Instant::now() => {
+                self.due.remove(&key);
+                self.busy.insert(key.clone());
+                Ok(key)
+            }
+            Some((_, at)) => Err(Some(at)),
+            None => Err(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> PackageKey {
+        ("ns".into(), name.into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_package_that_waits_comes_once() {
+        let queue = Queue::default();
+        queue.wake(key("a"));
+        queue.wake(key("a"));
+        assert_eq!(queue.next().await, key("a"));
+        queue.done(&key("a"));
+        queue.wake_after(key("b"), Duration::from_secs(5));
+        assert_eq!(queue.next().await, key("b"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_package_that_is_looked_at_comes_again_afterwards() {
+        let queue = Queue::default();
+        queue.wake(key("a"));
+        assert_eq!(queue.next().await, key("a"));
+        queue.wake(key("a"));
+        queue.wake_after(key("b"), Duration::from_millis(1));
+        assert_eq!(queue.next().await, key("b"));
+        queue.done(&key("a"));
+        assert_eq!(queue.next().await, key("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_after_failures_grow_and_end_with_success() {
+        let queue = Queue::default();
+        let mut pauses = Vec::new();
+        queue.wake(key("a"));
+        for _ in 0..4 {
+            let before = Instant::now();
+            queue.next().await;
+            pauses.push(before.elapsed());
+            queue.failed(&key("a"), 0.5);
+        }
+        assert!(pauses.windows(2).all(|pair| pair[0] < pair[1]), "{pauses:?}");
+        queue.next().await;
+        queue.done(&key("a"));
+        queue.wake(key("a"));
+        let before = Instant::now();
+        queue.next().await;
+        assert_eq!(before.elapsed(), Duration::ZERO);
+    }
+}

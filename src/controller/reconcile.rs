@@ -1,0 +1,229 @@
+//! One look at a Package: snapshot, decide, act.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::api::ListParams;
+use thiserror::Error;
+
+use super::cluster::{Accounts, RequestError, api, bounded};
+use super::events::Recorder;
+use super::execute::{Executor, WriteError, Written};
+use super::kinds::Kind;
+use super::lease::Leadership;
+use super::lookups::Lookups;
+use super::metrics::Metrics;
+use super::queue::Queue;
+use super::store::PackageKey;
+use super::view::{self, View};
+use crate::api::wellknown::ANNOTATION_ADOPT;
+use crate::package::names::NameError;
+use crate::rollout::{self, Decision, Snapshot};
+
+/// Everything one look needs.
+pub struct Reconciler {
+    /// What was seen.
+    pub view: Arc<View>,
+    /// Whom to wake.
+    pub queue: Arc<Queue>,
+    /// Objects watched by name.
+    pub lookups: Arc<Lookups>,
+    /// As whom to act.
+    pub accounts: Arc<Accounts>,
+    /// Whether this process may write.
+    pub leadership: Leadership,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Events.
+    pub recorder: Recorder,
+}
+
+/// Why a look did not come to its end.
+#[derive(Debug, Error)]
+pub enum ReconcileError {
+    /// The object has no Package's name.
+    #[error("this is no name of a Package: {0}")]
+    Name(#[from] NameError),
+    /// A read failed.
+    #[error("failed to read: {0}")]
+    Read(#[from] RequestError),
+    /// A write failed.
+    #[error("failed to write: {0}")]
+    Write(#[from] WriteError),
+    /// The configuration of a client cannot be used.
+    #[error("failed to act as the Package's account: {0}")]
+    Client(#[from] kube::Error),
+    /// Somebody else leads by now.
+    #[error("this process does not lead any more")]
+    NotLeading,
+}
+
+impl Reconciler {
+    /// Looks at a Package once and does what is decided.
+    ///
+    /// # Errors
+    /// See [`ReconcileError`]; the same look is worth another try then.
+    pub async fn reconcile(&self, key: &PackageKey) -> Result<(), ReconcileError> {
+        let Some(mut snapshot) = self.view.snapshot(key)? else {
+            self.forget(key);
+            return Ok(());
+        };
+        self.publish(key, &snapshot);
+        if !self.view.knows_all_peers() {
+            self.queue.wake_after(key.clone(), std::time::Duration::from_millis(50));
+            return Ok(());
+        }
+        snapshot.peers = self.view.peers(key);
+        self.look_up(key, &mut snapshot).await?;
+        let decision = rollout::decide(&snapshot, Timestamp::now());
+        let executor = self.executor(&snapshot)?;
+        self.execute(key, &snapshot, &executor, decision).await
+    }
+
+    fn forget(&self, key: &PackageKey) {
+        self.view.forget(key);
+        self.lookups.forget(key);
+        self.queue.forget(key);
+        self.metrics.forget(key);
+        self.wake_related(key);
+    }
+
+    /// Tells the others what this Package is doing, if that is news.
+    fn publish(&self, key: &PackageKey, snapshot: &Snapshot) {
+        if self.view.publish(key, rollout::peer(snapshot)) {
+            self.wake_related(key);
+        }
+    }
+
+    fn wake_related(&self, key: &PackageKey) {
+        self.view.related(key).into_iter().for_each(|related| self.queue.wake(related));
+    }
+
+    async fn look_up(&self, key: &PackageKey, snapshot: &mut Snapshot) -> Result<(), ReconcileError> {
+        let needs = rollout::needs(snapshot);
+        let account = account(snapshot);
+        let as_package = self.accounts.of(&key.0, account.as_deref())?;
+        let wanted = [(account, as_package, needs.as_package), (None, self.accounts.own(), needs.as_windlass)];
+        snapshot.objects = self.lookups.want(key, &wanted, &self.queue);
+        if needs.foreign_releases {
+            for kind in [Kind::HelmRelease, Kind::Application] {
+                let installed = kind.engine().is_some_and(|engine| snapshot.cluster.engines.contains(&engine));
+                if installed {
+                    self.foreign(key, snapshot, kind).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Release objects that are not watched because they are not ours: those at
+    /// the places of our children, and those given to us.
+    async fn foreign(&self, key: &PackageKey, snapshot: &mut Snapshot, kind: Kind) -> Result<(), ReconcileError> {
+        let objects = api(self.accounts.own(), &key.0, &kind.resource());
+        let list = bounded(objects.list(&ListParams::default())).await?;
+        let prefix = format!("{}-", key.1);
+        let given = format!("{}/{}/", key.0, key.1);
+        let ours = |object: &kube::api::DynamicObject| {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let adopt = object.metadata.annotations.as_ref().and_then(|all| all.get(ANNOTATION_ADOPT));
+            name.starts_with(&prefix) || adopt.is_some_and(|adopt| adopt.starts_with(&given))
+        };
+        let resource = kind.resource();
+        let found = list.items.into_iter().filter(ours).filter_map(|object| {
+            let mut value = serde_json::to_value(object).ok()?.as_object().cloned()?;
+            value.insert("apiVersion".into(), resource.api_version.clone().into());
+            value.insert("kind".into(), resource.kind.clone().into());
+            Some(value)
+        });
+        view::add_foreign(snapshot, found.collect());
+        Ok(())
+    }
+
+    fn executor(&self, snapshot: &Snapshot) -> Result<Executor, ReconcileError> {
+        let namespace = snapshot.package.namespace.clone();
+        let account = self.accounts.of(&namespace, account(snapshot).as_deref())?;
+        Ok(Executor { own: self.accounts.own(), account, namespace, package: snapshot.package.name.clone() })
+    }
+
+    /// Records first, then actions in order, then the status.
+    async fn execute(
+        &self,
+        key: &PackageKey,
+        snapshot: &Snapshot,
+        executor: &Executor,
+        decision: Decision,
+    ) -> Result<(), ReconcileError> {
+        for record in &decision.records {
+            self.check_leadership()?;
+            self.taken(executor.record(record).await?);
+            self.metrics.wrote("PackageRevision");
+        }
+        for event in &decision.events {
+            self.recorder.publish(snapshot, event).await;
+        }
+        for action in &decision.actions {
+            self.check_leadership()?;
+            tracing::info!(action = describe(action), "acting");
+            self.taken(executor.act(action).await?);
+            self.metrics.wrote(describe(action));
+        }
+        if decision.status != snapshot.package.status {
+            self.check_leadership()?;
+            self.taken(executor.status(&decision.status).await?);
+            self.metrics.wrote("Package");
+        }
+        self.metrics.observe(key, &decision.status);
+        if !decision.records.is_empty() || !decision.actions.is_empty() {
+            // What was just done is evidence for the next step.
+            self.queue.wake(key.clone());
+        }
+        if let Some(after) = decision.look_again {
+            self.queue.wake_after(key.clone(), after);
+        }
+        Ok(())
+    }
+
+    /// Own writes are seen at once: a stale cache never causes a second action.
+    fn taken(&self, written: Written) {
+        match written {
+            Written::Object(object) => {
+                if let Some(kind) = Kind::of(&object.key().kind) {
+                    self.view.store(kind).put(*object);
+                }
+            }
+            Written::Gone(key) => {
+                if let Some(kind) = Kind::of(&key.kind) {
+                    self.view.store(kind).remove(&key);
+                }
+            }
+            Written::Other => {}
+        }
+    }
+
+    fn check_leadership(&self) -> Result<(), ReconcileError> {
+        if self.leadership.holds() { Ok(()) } else { Err(ReconcileError::NotLeading) }
+    }
+}
+
+/// The account that the Package acts as: its own, else the default one.
+fn account(snapshot: &Snapshot) -> Option<String> {
+    let stated = snapshot.package.definition.as_ref().ok().and_then(|definition| definition.service_account.as_ref());
+    stated.map(ToString::to_string).or_else(|| snapshot.cluster.default_service_account.clone())
+}
+
+/// What an action is called in logs and metrics.
+fn describe(action: &rollout::Action) -> &'static str {
+    use rollout::Action;
+    match action {
+        Action::HoldPackage => "HoldPackage",
+        Action::ReleasePackage => "ReleasePackage",
+        Action::CreateRevision(_) => "CreateRevision",
+        Action::HoldRevision { .. } => "HoldRevision",
+        Action::ReleaseRevision { .. } => "ReleaseRevision",
+        Action::DeleteRevision { .. } => "DeleteRevision",
+        Action::Apply { .. } => "Apply",
+        Action::Patch { .. } => "Patch",
+        Action::Operate { .. } => "Operate",
+        Action::Delete { .. } => "Delete",
+    }
+}

@@ -1,0 +1,278 @@
+//! From what is cached to one consistent [`Snapshot`].
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::cached::Cached;
+use super::kinds::Kind;
+use super::settings::Settings;
+use super::store::{PackageKey, Store};
+use crate::api::wellknown::FINALIZER_REVISION;
+use crate::api::{DeletionPolicy, Engine, Package, PackageRevision, PackageStatus};
+use crate::package::definition;
+use crate::package::names::{NameError, PackageName};
+use crate::package::version::Version;
+use crate::package::violation::{Code, Violation};
+use crate::rollout::live::Live;
+use crate::rollout::{Cluster, PackageView, Peer, RevisionView, Snapshot};
+
+/// Facts about the cluster that change seldom.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// Engines whose kinds are installed.
+    pub engines: BTreeSet<Engine>,
+    /// Version of Kubernetes.
+    pub kubernetes: Option<Version>,
+    /// Whether the Package CRD is being deleted.
+    pub crd_terminating: bool,
+    /// Namespaces that are being deleted.
+    pub terminating: BTreeSet<String>,
+    /// Argo CD projects that namespaces ask for.
+    pub projects: BTreeMap<String, String>,
+}
+
+/// Everything that was seen.
+pub struct View {
+    settings: Settings,
+    stores: BTreeMap<Kind, Arc<Store>>,
+    facts: RwLock<Facts>,
+    peers: Mutex<HashMap<PackageKey, Arc<Peer>>>,
+    specs: Mutex<HashMap<PackageKey, Seen>>,
+    watching_since: Mutex<Instant>,
+}
+
+/// When a spec was last seen to change.
+struct Seen {
+    generation: i64,
+    since: Instant,
+}
+
+impl View {
+    /// An empty view.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            stores: Kind::ALL.into_iter().map(|kind| (kind, Arc::default())).collect(),
+            facts: RwLock::default(),
+            peers: Mutex::default(),
+            specs: Mutex::default(),
+            watching_since: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// The store of a kind.
+    pub fn store(&self, kind: Kind) -> Arc<Store> {
+        self.stores.get(&kind).cloned().unwrap_or_default()
+    }
+
+    /// Facts about the cluster.
+    pub fn facts(&self) -> Facts {
+        self.facts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the facts; true if that made a difference.
+    pub fn change_facts(&self, change: impl FnOnce(&mut Facts)) -> bool {
+        let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
+        let before = format!("{facts:?}");
+        change(&mut facts);
+        before != format!("{facts:?}")
+    }
+
+    /// Watching has begun, or had a gap: clocks count from here.
+    pub fn watching_anew(&self) {
+        *self.watching_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Notes the generation of a Package's spec, for how long it has been still.
+    pub fn note_spec(&self, key: &PackageKey, generation: i64) {
+        let mut specs = lock(&self.specs);
+        let seen = specs.entry(key.clone()).or_insert(Seen { generation, since: Instant::now() });
+        if seen.generation != generation {
+            *seen = Seen { generation, since: Instant::now() };
+        }
+    }
+
+    /// Replaces what the others know of a Package; true if that is news.
+    pub fn publish(&self, key: &PackageKey, mut peer: Peer) -> bool {
+        // How long it has been still is asked anew each time.
+        peer.still_for = Duration::ZERO;
+        let peer = Arc::new(peer);
+        lock(&self.peers).insert(key.clone(), peer.clone()).is_none_or(|before| before != peer)
+    }
+
+    /// The Package is gone.
+    pub fn forget(&self, key: &PackageKey) {
+        lock(&self.peers).remove(key);
+        lock(&self.specs).remove(key);
+    }
+
+    /// Packages that may wait for the given one, or that it may hold up.
+    pub fn related(&self, key: &PackageKey) -> Vec<PackageKey> {
+        let peers = lock(&self.peers);
+        let waits = |peer: &Peer| peer.wants_change || peer.deleting;
+        peers.iter().filter(|(other, peer)| *other != key && waits(peer)).map(|(other, _)| other.clone()).collect()
+    }
+
+    /// Whether every Package has been published once.
+    pub fn knows_all_peers(&self) -> bool {
+        let peers = lock(&self.peers);
+        self.store(Kind::Package).all().iter().all(|package| peers.contains_key(&package_key(package)))
+    }
+
+    /// One look at a Package; `None` if there is none.
+    ///
+    /// # Errors
+    /// When the object's name is no Package's name.
+    pub fn snapshot(&self, key: &PackageKey) -> Result<Option<Snapshot>, NameError> {
+        let packages = self.store(Kind::Package);
+        let found = packages.get(&object_key(Kind::Package, key));
+        let Some(cached) = found else { return Ok(None) };
+        let package = self.package(key, &cached)?;
+        let children =
+            [Kind::HelmRelease, Kind::Application].into_iter().flat_map(|kind| self.store(kind).of_package(key));
+        let sources = [Kind::HelmRepository, Kind::HelmChart, Kind::OciRepository, Kind::GitRepository];
+        let sources = sources.into_iter().flat_map(|kind| self.store(kind).of_namespace(&key.0));
+        Ok(Some(Snapshot {
+            package,
+            revisions: self.revisions(key),
+            children: children.map(|child| child.live()).collect(),
+            sources: sources.map(|source| source.live()).collect(),
+            objects: BTreeMap::new(),
+            peers: Vec::new(),
+            cluster: self.cluster(&key.0),
+        }))
+    }
+
+    /// What the others are doing.
+    pub fn peers(&self, key: &PackageKey) -> Vec<Peer> {
+        let peers = lock(&self.peers);
+        let others = peers.iter().filter(|(other, _)| *other != key);
+        others.map(|(other, peer)| Peer { still_for: self.still_for(other), ..peer.as_ref().clone() }).collect()
+    }
+
+    fn package(&self, key: &PackageKey, cached: &Cached) -> Result<PackageView, NameError> {
+        let object = cached.object();
+        let name = PackageName::parse(&key.1)?;
+        let raw = object.get("spec").cloned().unwrap_or_default();
+        let metadata = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+        let package: Result<Package, _> = cached.typed();
+        let definition = match &package {
+            Ok(package) => definition::parse(&key.1, &key.0, &package.spec),
+            Err(error) => Err(vec![Violation::new(Code::WrongType, "/spec", error.to_string())]),
+        };
+        let policy = raw.get("deletionPolicy").and_then(Value::as_str);
+        let status: Option<PackageStatus> =
+            object.get("status").and_then(|status| serde_json::from_value(status.clone()).ok());
+        Ok(PackageView {
+            name,
+            namespace: key.0.clone(),
+            uid: text(&metadata, "uid"),
+            resource_version: text(&metadata, "resourceVersion"),
+            generation: metadata.get("generation").and_then(Value::as_i64).unwrap_or(0),
+            deleting: metadata.contains_key("deletionTimestamp"),
+            finalizers: finalizers(&metadata),
+            annotations: map(&metadata, "annotations"),
+            labels: map(&metadata, "labels"),
+            definition,
+            suspend: raw.get("suspend").and_then(Value::as_bool).unwrap_or(false),
+            deletion_policy: if policy == Some("Orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Uninstall },
+            status: status.unwrap_or_default(),
+            still_for: self.still_for(key),
+        })
+    }
+
+    fn revisions(&self, key: &PackageKey) -> Vec<RevisionView> {
+        let cached = self.store(Kind::PackageRevision).of_package(key);
+        let mut revisions: Vec<RevisionView> = cached.iter().filter_map(|cached| revision(cached)).collect();
+        revisions.sort_by_key(RevisionView::number);
+        revisions
+    }
+
+    fn still_for(&self, key: &PackageKey) -> Duration {
+        lock(&self.specs).get(key).map_or(Duration::ZERO, |seen| seen.since.elapsed())
+    }
+
+    fn cluster(&self, namespace: &str) -> Cluster {
+        let facts = self.facts();
+        let settings = &self.settings;
+        Cluster {
+            engines: facts.engines,
+            default_engine: settings.engine,
+            kubernetes: facts.kubernetes,
+            namespace_terminating: facts.terminating.contains(namespace),
+            crd_terminating: facts.crd_terminating,
+            argo_project: facts.projects.get(namespace).unwrap_or(&settings.argo_project).clone(),
+            requirements_settle: settings.requirements_settle,
+            default_service_account: settings.default_service_account.clone(),
+            require_service_account: settings.require_service_account,
+            watching_for: lock(&self.watching_since).elapsed(),
+        }
+    }
+}
+
+/// Namespace and name of a cached Package.
+pub fn package_key(cached: &Cached) -> PackageKey {
+    (cached.key().namespace.clone(), cached.key().name.clone())
+}
+
+fn object_key(kind: Kind, key: &PackageKey) -> crate::engine::ObjectKey {
+    let resource = kind.resource();
+    crate::engine::ObjectKey {
+        api_version: resource.api_version,
+        kind: resource.kind,
+        namespace: key.0.clone(),
+        name: key.1.clone(),
+    }
+}
+
+fn revision(cached: &Cached) -> Option<RevisionView> {
+    let revision: PackageRevision = match cached.typed() {
+        Ok(revision) => revision,
+        Err(error) => {
+            tracing::error!(revision = %cached.key(), %error, "a revision cannot be read");
+            return None;
+        }
+    };
+    let metadata = revision.metadata;
+    Some(RevisionView {
+        name: metadata.name.unwrap_or_default(),
+        uid: metadata.uid.unwrap_or_default(),
+        resource_version: metadata.resource_version.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        held: metadata.finalizers.unwrap_or_default().iter().any(|finalizer| finalizer == FINALIZER_REVISION),
+        spec: revision.spec,
+        status: revision.status.unwrap_or_default(),
+    })
+}
+
+/// Foreign objects at the places of children, and those that may be adopted.
+pub fn add_foreign(snapshot: &mut Snapshot, found: Vec<Map<String, Value>>) {
+    for object in found {
+        let live = Live::new(object);
+        if !snapshot.children.iter().any(|known| known.key() == live.key()) {
+            snapshot.children.push(live);
+        }
+    }
+}
+
+fn text(metadata: &Map<String, Value>, key: &str) -> String {
+    metadata.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn map(metadata: &Map<String, Value>, key: &str) -> BTreeMap<String, String> {
+    let entries = metadata.get(key).and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+fn finalizers(metadata: &Map<String, Value>) -> Vec<String> {
+    let finalizers = metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+    finalizers.filter_map(|finalizer| finalizer.as_str().map(str::to_owned)).collect()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

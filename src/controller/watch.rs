@@ -1,0 +1,196 @@
+//! The watches: one task per kind, each with its own pauses, so that one that
+//! fails does not silence the others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::PartialObjectMeta;
+use kube::client::Client;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, ResourceExt as _};
+use tokio::task::JoinSet;
+
+use super::cached::Cached;
+use super::kinds::Kind;
+use super::queue::Queue;
+use super::settings::Settings;
+use super::store::{Store, Taken};
+use super::view::{View, package_key};
+use crate::api::Engine;
+use crate::api::wellknown::{ANNOTATION_ARGO_PROJECT, FIELD_MANAGER, LABEL_MANAGED_BY};
+
+/// Objects per page of a list: more would leave garbage in the heap.
+const PAGE: u32 = 100;
+
+/// What all watches need.
+#[derive(Clone)]
+pub struct Watches {
+    /// As ourselves.
+    pub client: Client,
+    /// Where objects are kept.
+    pub view: Arc<View>,
+    /// Whom to wake.
+    pub queue: Arc<Queue>,
+    /// Which namespace.
+    pub settings: Settings,
+}
+
+impl Watches {
+    /// Follows the objects of a kind until the process ends.
+    pub async fn follow(self, kind: Kind) {
+        let resource = kind.resource();
+        let objects: Api<Cached> = match &self.settings.watch_namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
+        let mut config = Config::default().page_size(PAGE);
+        if kind.is_labelled() {
+            config = config.labels(&format!("{LABEL_MANAGED_BY}={FIELD_MANAGER}"));
+        }
+        let store = self.view.store(kind);
+        let mut events = std::pin::pin!(watcher(objects, config).default_backoff());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => self.take(kind, &store, event),
+                Err(error) => tracing::warn!(kind = kind.as_str(), %error, "watch interrupted"),
+            }
+        }
+    }
+
+    fn take(&self, kind: Kind, store: &Store, event: Event<Cached>) {
+        match event {
+            Event::Init => store.begin_list(),
+            Event::InitApply(object) | Event::Apply(object) => {
+                self.note(kind, &object);
+                self.wake(kind, &object);
+                if store.put(object) == Taken::No {
+                    tracing::trace!(kind = kind.as_str(), "nothing new");
+                }
+            }
+            Event::InitDone => store.end_list().iter().for_each(|gone| self.wake(kind, gone)),
+            Event::Delete(object) => {
+                store.remove(object.key());
+                self.wake(kind, &object);
+            }
+        }
+    }
+
+    fn note(&self, kind: Kind, object: &Cached) {
+        if kind == Kind::Package {
+            let object_value = object.object();
+            let generation = object_value.get("metadata").and_then(|metadata| metadata.get("generation"));
+            self.view.note_spec(&package_key(object), generation.and_then(serde_json::Value::as_i64).unwrap_or(0));
+        }
+    }
+
+    fn wake(&self, kind: Kind, object: &Cached) {
+        match (kind, object.package()) {
+            (Kind::Package, _) => self.queue.wake(package_key(object)),
+            (_, Some(package)) => self.queue.wake((object.key().namespace.clone(), package.to_owned())),
+            // A source is shared: whoever waits for one looks again.
+            (_, None) => self.wake_namespace(&object.key().namespace),
+        }
+    }
+
+    fn wake_namespace(&self, namespace: &str) {
+        let packages = self.view.store(Kind::Package).of_namespace(namespace);
+        packages.iter().for_each(|package| self.queue.wake(package_key(package)));
+    }
+
+    fn wake_all(&self) {
+        self.view.store(Kind::Package).all().iter().for_each(|package| self.queue.wake(package_key(package)));
+    }
+
+    /// Follows which kinds the cluster has, and starts the watches of those
+    /// that appear.
+    pub async fn follow_definitions(self) {
+        let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(self.client.clone());
+        let mut events = std::pin::pin!(watcher(definitions, Config::default().page_size(PAGE)).default_backoff());
+        let mut started: BTreeSet<Kind> = BTreeSet::new();
+        let mut present: BTreeSet<String> = BTreeSet::new();
+        let mut tasks = JoinSet::new();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => present.clear(),
+                Ok(Event::InitApply(definition) | Event::Apply(definition)) => {
+                    self.note_definition(&definition);
+                    present.insert(definition.name_any());
+                }
+                Ok(Event::InitDone) => {}
+                Ok(Event::Delete(definition)) => {
+                    present.remove(&definition.name_any());
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "watch of CustomResourceDefinitions interrupted");
+                    continue;
+                }
+            }
+            for kind in Kind::ALL.into_iter().filter(|kind| kind.engine().is_some()) {
+                if present.contains(&kind.definition()) && started.insert(kind) {
+                    tasks.spawn(self.clone().follow(kind));
+                }
+            }
+            self.note_engines(&present);
+        }
+    }
+
+    fn note_definition(&self, definition: &PartialObjectMeta<CustomResourceDefinition>) {
+        if definition.name_any() == Kind::Package.definition() {
+            let terminating = definition.metadata.deletion_timestamp.is_some();
+            if self.view.change_facts(|facts| facts.crd_terminating = terminating) {
+                self.wake_all();
+            }
+        }
+    }
+
+    fn note_engines(&self, present: &BTreeSet<String>) {
+        let release = |engine| match engine {
+            Engine::Flux => Kind::HelmRelease,
+            Engine::Argo => Kind::Application,
+        };
+        let installed =
+            [Engine::Flux, Engine::Argo].into_iter().filter(|e| present.contains(&release(*e).definition()));
+        let installed: BTreeSet<Engine> = installed.collect();
+        if self.view.change_facts(|facts| facts.engines = installed) {
+            self.wake_all();
+        }
+    }
+
+    /// Follows namespaces: which are going, and which Argo CD project they ask for.
+    pub async fn follow_namespaces(self) {
+        let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
+        let mut events = std::pin::pin!(watcher(namespaces, Config::default().page_size(PAGE)).default_backoff());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::InitApply(namespace) | Event::Apply(namespace)) => self.note_namespace(&namespace, false),
+                Ok(Event::Delete(namespace)) => self.note_namespace(&namespace, true),
+                Ok(Event::Init | Event::InitDone) => {}
+                Err(error) => tracing::warn!(%error, "watch of namespaces interrupted"),
+            }
+        }
+    }
+
+    fn note_namespace(&self, namespace: &PartialObjectMeta<Namespace>, gone: bool) {
+        let name = namespace.name_any();
+        let terminating = !gone && namespace.metadata.deletion_timestamp.is_some();
+        let project = namespace.annotations().get(ANNOTATION_ARGO_PROJECT).filter(|_| !gone).cloned();
+        let changed = self.view.change_facts(|facts| {
+            if terminating {
+                facts.terminating.insert(name.clone());
+            } else {
+                facts.terminating.remove(&name);
+            }
+            match project {
+                Some(project) => facts.projects.insert(name.clone(), project),
+                None => facts.projects.remove(&name),
+            };
+        });
+        if changed {
+            self.wake_namespace(&name);
+        }
+    }
+}

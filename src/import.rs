@@ -1,0 +1,177 @@
+//! Other formats turned into Packages, with a note on everything that could
+//! not be carried over. Pure: parsed documents in, Packages and notes out.
+
+pub mod cozystack;
+pub mod flux;
+pub mod kubepkg;
+mod note;
+mod package_source;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::api::{Component, Install, Package, PackageSpec};
+use crate::package::definition;
+use crate::package::names::Namespace;
+use crate::package::version::Version;
+
+pub use note::{Note, NoteGroup, Severity, grouped};
+
+/// Namespace of imported Packages where neither the caller nor the input names one.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// One parsed document of the input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// Where it was read, for messages.
+    pub origin: String,
+    /// Its content.
+    pub value: Value,
+}
+
+impl Document {
+    fn text(&self, pointer: &str) -> &str {
+        self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    /// API group of the document; empty for the core group.
+    fn group(&self) -> &str {
+        self.text("/apiVersion").split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// What looking for the version of a chart directory gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChartLookup {
+    /// There is no chart root to look into.
+    NotLooked,
+    /// The version in its Chart.yaml.
+    Found(String),
+    /// There should be one, but there is not; says why.
+    Problem(String),
+}
+
+/// How an import is done.
+pub struct Options<'a> {
+    /// Version of Packages whose input has none; stands in for chart versions too.
+    pub version: Option<Version>,
+    /// Namespace of all Packages.
+    pub namespace: Option<Namespace>,
+    /// Chosen variant by name of the package.
+    pub variants: BTreeMap<String, String>,
+    /// Version of the chart in a directory of the source.
+    pub chart_version: &'a dyn Fn(&str) -> ChartLookup,
+}
+
+/// Result of an import.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Imported {
+    /// The Packages, in the order of the input.
+    pub packages: Vec<Package>,
+    /// What their reader must know.
+    pub notes: Vec<Note>,
+}
+
+impl Imported {
+    fn warn(&mut self, subject: impl Into<String>, message: impl Into<String>) {
+        self.note(Severity::Warning, subject, message);
+    }
+
+    fn error(&mut self, subject: impl Into<String>, message: impl Into<String>) {
+        self.note(Severity::Error, subject, message);
+    }
+
+    fn note(&mut self, severity: Severity, subject: impl Into<String>, message: impl Into<String>) {
+        self.notes.push(Note { severity, subject: subject.into(), message: message.into() });
+    }
+
+    /// Keeps a Package and says which rules of the format it breaks.
+    fn push(&mut self, name: &str, namespace: &str, spec: PackageSpec) {
+        let same = |known: &Package| {
+            (known.metadata.name.as_deref(), known.metadata.namespace.as_deref()) == (Some(name), Some(namespace))
+        };
+        if self.packages.iter().any(same) {
+            return self.error(name, "left out, since there is another package of this name");
+        }
+        if let Err(violations) = definition::parse(name, namespace, &spec) {
+            for violation in violations {
+                let message = format!("{}: {} ({})", violation.pointer, violation.message, violation.code);
+                self.error(name, message);
+            }
+        }
+        let mut package = Package::new(name, spec);
+        package.metadata.namespace = Some(namespace.to_owned());
+        self.packages.push(package);
+    }
+
+    /// Fills `chartVersion` of a component with a path: from its Chart.yaml,
+    /// else from the version of the whole, which is a guess and said so.
+    fn chart_version(&mut self, subject: &str, component: &mut Component, version: &str, options: &Options<'_>) {
+        let Some(path) = &component.path else { return };
+        let (found, problem) = match (options.chart_version)(path) {
+            ChartLookup::Found(found) => (Some(found), None),
+            ChartLookup::NotLooked => (None, None),
+            ChartLookup::Problem(problem) => (None, Some(problem)),
+        };
+        if let Some(problem) = problem {
+            self.error(subject, format!("{problem}: chartVersion is {version} for want of a better one"));
+        } else if found.is_none() {
+            self.warn(
+                subject,
+                format!(
+                    "chartVersion is a guess, {version}: give --chart-root to have it read from Chart.yaml; on Flux \
+                     the component waits until its chart has this version"
+                ),
+            );
+        }
+        component.chart_version = Some(found.unwrap_or_else(|| version.to_owned()));
+    }
+
+    /// Says that a source of another kind or namespace must be replaced by a
+    /// GitRepository beside the Packages.
+    fn source(&mut self, package: &str, source: &ForeignSource<'_>, namespace: &str) {
+        let ForeignSource { kind, name, namespace: at } = source;
+        if *kind != "GitRepository" {
+            self.warn(
+                package,
+                format!(
+                    "charts come from {kind} {name}; Windlass reads charts at a path from a GitRepository: create \
+                     GitRepository {namespace}/{name} with the same content"
+                ),
+            );
+        } else if at.is_some_and(|at| at != namespace) {
+            let at = at.unwrap_or_default();
+            self.warn(
+                package,
+                format!(
+                    "charts come from GitRepository {at}/{name}; a Package uses sources of its own namespace: create \
+                     GitRepository {namespace}/{name}"
+                ),
+            );
+        }
+    }
+}
+
+/// A Flux source as another format names it.
+struct ForeignSource<'a> {
+    kind: &'a str,
+    name: &'a str,
+    namespace: Option<&'a str>,
+}
+
+/// `install` where it says anything.
+fn stated(install: Install) -> Option<Install> {
+    (install != Install::default()).then_some(install)
+}
+
+/// Joins a directory of the source and a path below it.
+fn join_path(prefix: &str, path: &str) -> String {
+    let parts = prefix.split('/').chain(path.split('/'));
+    parts.filter(|part| !part.is_empty() && *part != ".").collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,72 @@
+//! Which HelmReleases belong together.
+
+use std::collections::BTreeMap;
+
+use super::Key;
+use super::release::Release;
+use crate::package::names::Namespace;
+
+/// HelmReleases that become one Package, in the order of the input.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Name of the Package.
+    pub name: String,
+    /// Namespace of the Package.
+    pub namespace: String,
+    /// Its HelmReleases.
+    pub members: Vec<Key>,
+}
+
+/// Groups that `dependsOn` connects; without `gather` only within a namespace.
+pub(super) fn groups(keys: &[Key], releases: &BTreeMap<Key, Release>, gather: Option<&Namespace>) -> Vec<Group> {
+    let position: BTreeMap<&Key, usize> = keys.iter().enumerate().map(|(index, key)| (key, index)).collect();
+    let mut leader: Vec<usize> = (0..keys.len()).collect();
+    for (key, release) in releases {
+        for dependency in release.dependencies(key) {
+            let together = gather.is_some() || dependency.namespace == key.namespace;
+            if let (true, Some(&a), Some(&b)) = (together, position.get(key), position.get(&dependency)) {
+                let (a, b) = (root(&leader, a), root(&leader, b));
+                if let Some(slot) = leader.get_mut(a.max(b)) {
+                    *slot = a.min(b);
+                }
+            }
+        }
+    }
+    let mut members: BTreeMap<usize, Vec<Key>> = BTreeMap::new();
+    for (index, key) in keys.iter().enumerate() {
+        members.entry(root(&leader, index)).or_default().push(key.clone());
+    }
+    let mut groups = Vec::new();
+    for members in members.into_values() {
+        let Some(first) = members.first() else { continue };
+        let namespace = gather.map_or_else(|| first.namespace.clone(), ToString::to_string);
+        let name = group_name(&members, &groups, &namespace);
+        groups.push(Group { name, namespace, members });
+    }
+    groups
+}
+
+fn root(leader: &[usize], mut node: usize) -> usize {
+    while let Some(&next) = leader.get(node).filter(|&&next| next != node) {
+        node = next;
+    }
+    node
+}
+
+/// The words that all members' names start with, else the first member's name,
+/// else that with its namespace: the first of these that is free.
+fn group_name(members: &[Key], taken: &[Group], namespace: &str) -> String {
+    let Some(first) = members.first() else { return String::new() };
+    let words = |key: &Key| key.name.split('-').map(str::to_owned).collect::<Vec<_>>();
+    let mut common = words(first);
+    for member in members {
+        let equal = common.iter().zip(words(member)).take_while(|(a, b)| **a == *b).count();
+        common.truncate(equal);
+    }
+    let full = format!("{}-{}", first.namespace, first.name);
+    let candidates = [common.join("-"), first.name.clone(), full.clone()];
+    let free = |name: &String| {
+        !name.is_empty() && !taken.iter().any(|group| group.name == *name && group.namespace == namespace)
+    };
+    candidates.into_iter().find(free).unwrap_or(full)
+}

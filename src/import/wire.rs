@@ -1,0 +1,129 @@
+//! Reading documents of foreign formats without losing sight of what is not read.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// A field that a type did not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ignored {
+    /// Path with `[]` for list items, such as `components[].libraries`.
+    pub path: String,
+    /// Name of the field.
+    pub field: String,
+    /// `name` of the innermost list item on the way, if it has one.
+    pub item: Option<String>,
+}
+
+/// Reads a value and names every field that is set but was not read.
+pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<(T, Vec<Ignored>), serde_json::Error> {
+    let mut ignored = Vec::new();
+    let read = serde_ignored::deserialize(value, |path| ignored.push(path.to_string()))?;
+    let fields = ignored.iter().filter_map(|path| describe(value, path)).collect();
+    Ok((read, fields))
+}
+
+/// What an API server adds to an object; nobody wrote it.
+const ADDED_BY_SERVER: [&str; 8] = [
+    "metadata.creationTimestamp",
+    "metadata.finalizers",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.ownerReferences",
+    "metadata.resourceVersion",
+    "metadata.uid",
+    "status",
+];
+
+/// `None` for a field that is null, empty or added by the API server: there is
+/// nothing to carry over.
+fn describe(root: &Value, path: &str) -> Option<Ignored> {
+    let (mut place, mut item) = (root, None);
+    let (mut written, mut field) = (String::new(), "");
+    for part in path.split('.').filter(|part| *part != "?") {
+        let (inner, key) = match place {
+            Value::Array(items) => (part.parse().ok().and_then(|index: usize| items.get(index)), "[]"),
+            Value::Object(fields) => (fields.get(part), part),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (None, part),
+        };
+        if key == "[]" {
+            item = inner.and_then(|inner| inner.get("name")).and_then(Value::as_str).map(str::to_owned);
+        } else {
+            field = part;
+            if !written.is_empty() {
+                written.push('.');
+            }
+        }
+        written.push_str(key);
+        place = inner.unwrap_or(&Value::Null);
+    }
+    let empty = match place {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    };
+    (!empty && !ADDED_BY_SERVER.contains(&path)).then(|| Ignored { path: written, field: field.to_owned(), item })
+}
+
+/// Reads null as the default, as Go does.
+pub(super) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Item {
+        #[serde(default, deserialize_with = "nullable")]
+        known: Vec<String>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Root {
+        items: Vec<Item>,
+        inner: Option<Item>,
+    }
+
+    #[test]
+    fn fields_that_are_not_read_are_named_with_their_item() {
+        let value =
+            json!({"items": [{"name": "a", "known": null, "libraries": [{"name": "x"}]}], "inner": {"other": 1}});
+        let (root, ignored) = read::<Root>(&value).unwrap();
+        assert!(root.items[0].known.is_empty() && root.inner.is_some());
+        let told: Vec<_> = ignored.iter().map(|field| (field.path.as_str(), field.item.as_deref())).collect();
+        assert_eq!(told, [("items[].name", Some("a")), ("items[].libraries", Some("a")), ("inner.other", None)]);
+    }
+
+    #[test]
+    fn what_a_server_added_is_not_worth_a_word() {
+        let value = json!({"items": [], "metadata": {"uid": "u", "labels": {"a": "b"}}, "status": {"x": 1}});
+        let (_, ignored) = read::<WithMetadata>(&value).unwrap();
+        assert_eq!(ignored.iter().map(|field| field.path.as_str()).collect::<Vec<_>>(), ["metadata.labels"]);
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct WithMetadata {
+        #[serde(rename = "metadata")]
+        _metadata: Empty,
+        #[serde(rename = "items")]
+        _items: Vec<String>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Empty {}
+
+    #[test]
+    fn empty_fields_are_not_worth_a_word() {
+        let value = json!({"items": [{"libraries": [], "rules": {}, "x": null}]});
+        assert_eq!(read::<Root>(&value).unwrap().1, []);
+    }
+}

@@ -1,0 +1,184 @@
+//! From files to Packages and other manifests, with every place known.
+
+mod document;
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use serde_json::Value;
+use thiserror::Error;
+
+use super::definition::Definition;
+use super::diagnostic::{Diagnostic, Severity};
+use super::names::Namespace;
+use super::source::{Source, Span};
+use super::tree::Tree;
+use super::violation::{Code, Violation};
+use super::yaml::Node;
+use crate::api;
+
+/// Something to read.
+pub enum Input<'a> {
+    /// A file, read whatever its name.
+    File {
+        /// Where it is.
+        tree: &'a dyn Tree,
+        /// Its path in the tree.
+        path: String,
+        /// Its name in messages.
+        shown: String,
+    },
+    /// A directory: every `*.yaml` and `*.yml` below it, except below names that
+    /// begin with a dot and in Helm charts (directories with a `Chart.yaml`).
+    Directory {
+        /// Where it is.
+        tree: &'a dyn Tree,
+        /// Its path in the tree; empty for the root.
+        path: String,
+        /// Its name in messages; empty to name files by their path alone.
+        shown: String,
+        /// Whether directories below it are read as well.
+        recursive: bool,
+    },
+    /// Text that is there already, such as standard input.
+    Text {
+        /// The bytes.
+        bytes: Vec<u8>,
+        /// Its name in messages.
+        shown: String,
+    },
+}
+
+/// Which namespace a Package is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamespaceRule {
+    /// The one it names, else this one.
+    Default(Namespace),
+    /// This one, whatever it names.
+    Forced(Namespace),
+}
+
+/// A Package document.
+#[derive(Clone, Debug)]
+pub struct LoadedPackage {
+    /// Index of its file in [`Loaded::sources`].
+    pub source: usize,
+    /// The document with places.
+    pub root: Node,
+    /// The document as it stands, keys in the order of the file.
+    pub value: Value,
+    /// `metadata.name`; empty if there is none.
+    pub name: String,
+    /// The namespace it is in, by [`NamespaceRule`].
+    pub namespace: String,
+    /// The typed object, as far as its shape fits: absent if hopeless.
+    pub package: Option<api::Package>,
+    /// What it says, if nothing is wrong with the Package taken by itself.
+    pub definition: Option<Definition>,
+}
+
+/// A manifest of another kind.
+#[derive(Clone, Debug)]
+pub struct OtherManifest {
+    /// Index of its file in [`Loaded::sources`].
+    pub source: usize,
+    /// Where it begins.
+    pub span: Span,
+    /// Its `apiVersion`.
+    pub api_version: String,
+    /// Its `kind`.
+    pub kind: String,
+    /// Its `metadata.name`; empty if there is none.
+    pub name: String,
+    /// The document as it stands, keys in the order of the file.
+    pub value: Value,
+}
+
+/// What was read, in the order of the inputs, of the names in a directory and
+/// of the documents in a file.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// The files.
+    pub sources: Vec<Source>,
+    /// The Packages, including those with errors.
+    pub packages: Vec<LoadedPackage>,
+    /// Manifests of other kinds.
+    pub others: Vec<OtherManifest>,
+    /// What is wrong with files, documents and Packages taken by themselves.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A file or directory that could not be read.
+#[derive(Debug, Error)]
+#[error("cannot read {path}")]
+pub struct LoadError {
+    /// Its name in messages.
+    pub path: String,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Reads all inputs.
+///
+/// What is wrong with their content is in [`Loaded::diagnostics`].
+///
+/// # Errors
+/// When something cannot be read at all.
+pub fn load(inputs: &[Input<'_>], namespace: &NamespaceRule) -> Result<Loaded, LoadError> {
+    let mut loaded = Loaded::default();
+    for input in inputs {
+        files::read_input(input, namespace, &mut loaded)?;
+    }
+    Ok(loaded)
+}
+
+impl Loaded {
+    /// Whether anything found is an error, so that nothing should be made of it.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+}
+
+impl LoadedPackage {
+    /// A finding about this Package. The component is the one the violation's
+    /// pointer leads into.
+    pub fn diagnostic(&self, severity: Severity, violation: Violation) -> Diagnostic {
+        let span = self.root.locate(&violation.pointer);
+        self.diagnostic_at(severity, violation, span)
+    }
+
+    /// The same, for a place found otherwise.
+    pub fn diagnostic_at(&self, severity: Severity, violation: Violation, span: Span) -> Diagnostic {
+        let index = violation.pointer.strip_prefix("/spec/components/").and_then(|rest| rest.split('/').next());
+        let component = index.and_then(|index| self.value.pointer(&format!("/spec/components/{index}/name")));
+        Diagnostic {
+            code: violation.code,
+            severity,
+            source: self.source,
+            span,
+            package: Some(self.name.clone()).filter(|name| !name.is_empty()),
+            component: component.and_then(Value::as_str).map(str::to_owned),
+            message: violation.message,
+            help: violation.help,
+            fix: None,
+        }
+    }
+}
+
+/// A finding about a file or a document that belongs to no Package.
+fn finding(source: usize, span: Span, code: Code, message: impl Into<String>, help: &str) -> Diagnostic {
+    Diagnostic {
+        code,
+        severity: Severity::Error,
+        source,
+        span,
+        package: None,
+        component: None,
+        message: message.into(),
+        help: help.into(),
+        fix: None,
+    }
+}

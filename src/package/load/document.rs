@@ -1,0 +1,166 @@
+//! From one document to a Package or another manifest.
+
+use serde_json::Value;
+
+use super::{Loaded, LoadedPackage, NamespaceRule, OtherManifest, finding};
+use crate::api::wellknown;
+use crate::package::definition::{self, did_you_mean};
+use crate::package::diagnostic::{Diagnostic, Severity};
+use crate::package::structure;
+use crate::package::violation::{Code, Violation};
+use crate::package::yaml::{self, Content, Node};
+
+/// Kinds of our API group.
+const KINDS: [&str; 2] = ["Package", "PackageRevision"];
+
+/// Reads every document of a source. In a file that was named, a document that
+/// is no Kubernetes object is an error; in one found in a directory a warning.
+pub fn read_text(source: usize, named: bool, namespace: &NamespaceRule, loaded: &mut Loaded) {
+    let Some(text) = loaded.sources.get(source).map(|source| source.text()) else { return };
+    let documents = yaml::parse(text);
+    for problem in documents.problems {
+        loaded.diagnostics.push(finding(source, problem.span, problem.code, problem.message, &problem.help));
+    }
+    for root in documents.documents {
+        document(source, root, named, namespace, loaded);
+    }
+}
+
+fn document(source: usize, root: Node, named: bool, namespace: &NamespaceRule, loaded: &mut Loaded) {
+    if root.content == Content::Null {
+        return;
+    }
+    let text = |key: &str| root.get(key).and_then(Node::as_text).unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    if api_version.is_empty() || kind.is_empty() {
+        not_an_object(source, &root, named, loaded);
+    } else if group != wellknown::GROUP {
+        other(source, &root, api_version, kind, loaded);
+    } else if api_version == wellknown::API_VERSION && kind == "Package" {
+        let package = package(source, root, namespace, loaded);
+        loaded.packages.push(package);
+    } else {
+        unsupported(source, &root, &api_version, &kind, loaded);
+    }
+}
+
+fn not_an_object(source: usize, root: &Node, named: bool, loaded: &mut Loaded) {
+    let is_kustomization = loaded.sources.get(source).is_some_and(|source| {
+        let name = source.path().rsplit('/').next().unwrap_or_default();
+        matches!(name, "kustomization.yaml" | "kustomization.yml")
+    });
+    if is_kustomization && !named {
+        return;
+    }
+    let missing = match (root.entries(), root.get("apiVersion"), root.get("kind")) {
+        (None, ..) => format!("this is {}", root.kind()),
+        (Some(_), None, None) => "apiVersion and kind are missing".into(),
+        (Some(_), None, Some(_)) => "apiVersion is missing".into(),
+        (Some(_), Some(_), None) => "kind is missing".into(),
+        (Some(_), Some(_), Some(_)) => "apiVersion and kind must be text".into(),
+    };
+    let help = "a Package begins with `apiVersion: windlass.dev/v1alpha1` and `kind: Package`";
+    let message = format!("this document is no Kubernetes object: {missing}");
+    let mut finding = finding(source, root.locate(""), Code::NotAnObject, message, help);
+    if !named {
+        finding.severity = Severity::Warning;
+    }
+    loaded.diagnostics.push(finding);
+}
+
+fn other(source: usize, root: &Node, api_version: String, kind: String, loaded: &mut Loaded) {
+    let of_ours = |item: &&Node| {
+        let version = item.get("apiVersion").and_then(Node::as_text).unwrap_or_default();
+        version.starts_with(&format!("{}/", wellknown::GROUP))
+    };
+    if kind == "List"
+        && let Some(Content::Sequence(items)) = root.get("items").map(|items| &items.content)
+        && let Some(item) = items.iter().find(of_ours)
+    {
+        let help = "write each Package as a document of its own, with `---` between them";
+        let message = "Packages in a List are not read";
+        loaded.diagnostics.push(finding(source, item.locate(""), Code::UnsupportedKind, message, help));
+    }
+    let value = root.to_value();
+    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    loaded.others.push(OtherManifest { source, span: root.locate(""), api_version, kind, name, value });
+}
+
+fn unsupported(source: usize, root: &Node, api_version: &str, kind: &str, loaded: &mut Loaded) {
+    let (pointer, message, help) = if kind == "PackageRevision" {
+        let message = "a PackageRevision is written by the controller alone";
+        ("/kind", message.to_owned(), "remove it from the files".to_owned())
+    } else if api_version == wellknown::API_VERSION {
+        let similar = did_you_mean(kind, KINDS.iter().copied());
+        let help = if similar.is_empty() { "write `kind: Package`".to_owned() } else { similar };
+        ("/kind", format!("{api_version} has no kind `{kind}`"), help)
+    } else {
+        let help = format!("write `apiVersion: {}`", wellknown::API_VERSION);
+        ("/apiVersion", format!("this Windlass does not know `{api_version}`"), help)
+    };
+    loaded.diagnostics.push(finding(source, root.locate(pointer), Code::UnsupportedKind, message, &help));
+}
+
+fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded) -> LoadedPackage {
+    let value = root.to_value();
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let name = text("/metadata/name").unwrap_or_default();
+    let namespace = match rule {
+        NamespaceRule::Forced(namespace) => namespace.to_string(),
+        NamespaceRule::Default(namespace) => text("/metadata/namespace").unwrap_or_else(|| namespace.to_string()),
+    };
+    let structure = structure::check(&root);
+    let typed = serde_json::from_value::<crate::api::Package>(structure.fitting);
+    let mut package = LoadedPackage { source, root, value, name, namespace, package: None, definition: None };
+    let shape_fits = structure.findings.is_empty();
+    let semantic = match typed {
+        Ok(typed) => {
+            let parsed = definition::parse(&package.name, &package.namespace, &typed.spec);
+            package.package = Some(typed);
+            match parsed {
+                Ok(definition) => {
+                    package.definition = Some(definition).filter(|_| shape_fits);
+                    Vec::new()
+                }
+                Err(violations) => violations,
+            }
+        }
+        Err(error) if shape_fits => vec![Violation::new(Code::WrongType, "/spec", error.to_string())],
+        Err(_) => Vec::new(),
+    };
+    let text = loaded.sources.get(source);
+    let found = merge(structure.findings, semantic).into_iter().map(|finding| {
+        let pointer = &finding.violation.pointer;
+        let span = if finding.at_key { package.root.locate_key(pointer) } else { package.root.locate(pointer) };
+        let written = text.map(|source| source.slice(span)).filter(|_| finding.quotes_mend);
+        let fix = written.map(|written| format!("\"{written}\""));
+        Diagnostic { fix, ..package.diagnostic_at(Severity::Error, finding.violation, span) }
+    });
+    loaded.diagnostics.extend(found.collect::<Vec<_>>());
+    package
+}
+
+/// One finding per place: rules of the shape see every field, but where a rule
+/// of meaning speaks of the same field it says more. What follows from a field
+/// that was left out or filled in is not said again.
+fn merge(shape: Vec<structure::Finding>, meaning: Vec<Violation>) -> Vec<structure::Finding> {
+    let (value_findings, hard): (Vec<_>, Vec<_>) =
+        shape.into_iter().partition(|f| !f.at_key && matches!(f.violation.code, Code::InvalidValue | Code::TooLarge));
+    let caused = |violation: &Violation| {
+        hard.iter().any(|finding| {
+            let at = finding.violation.pointer.as_str();
+            let below = |inner: &str, outer: &str| {
+                inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            below(&violation.pointer, at) || (violation.code == Code::ExactlyOne && below(at, &violation.pointer))
+        })
+    };
+    let meaning: Vec<Violation> = meaning.into_iter().filter(|violation| !caused(violation)).collect();
+    let better =
+        |finding: &structure::Finding| meaning.iter().any(|violation| violation.pointer == finding.violation.pointer);
+    let value_findings: Vec<_> = value_findings.into_iter().filter(|finding| !better(finding)).collect();
+    let meaning =
+        meaning.into_iter().map(|violation| structure::Finding { violation, at_key: false, quotes_mend: false });
+    hard.into_iter().chain(value_findings).chain(meaning.collect::<Vec<_>>()).collect()
+}

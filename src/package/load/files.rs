@@ -1,0 +1,140 @@
+//! Finding and reading files.
+
+use std::io;
+
+use super::document::read_text;
+use super::{Input, LoadError, Loaded, NamespaceRule, finding};
+use crate::package::source::{Source, Span};
+use crate::package::tree::{EntryKind, Tree};
+use crate::package::violation::Code;
+use crate::package::yaml::MAX_FILE;
+
+/// Deepest directory that is searched.
+const MAX_DIRECTORY_DEPTH: usize = 64;
+
+pub fn read_input(input: &Input<'_>, namespace: &NamespaceRule, loaded: &mut Loaded) -> Result<(), LoadError> {
+    match input {
+        Input::Text { bytes, shown } => {
+            add_bytes(bytes, shown, true, namespace, loaded);
+            Ok(())
+        }
+        Input::File { tree, path, shown } => read_file(*tree, path, shown, true, namespace, loaded),
+        Input::Directory { tree, path, shown, recursive } => {
+            let walk = Walk { tree: *tree, root: path, shown, recursive: *recursive, namespace };
+            walk.directory(path, 0, loaded)
+        }
+    }
+}
+
+struct Walk<'a> {
+    tree: &'a dyn Tree,
+    root: &'a str,
+    shown: &'a str,
+    recursive: bool,
+    namespace: &'a NamespaceRule,
+}
+
+impl Walk<'_> {
+    fn directory(&self, path: &str, depth: usize, loaded: &mut Loaded) -> Result<(), LoadError> {
+        let failed = |source| LoadError { path: self.shown(path), source };
+        let entries = self.tree.entries(path).map_err(failed)?;
+        let is_chart = |(name, kind): &(String, EntryKind)| name == "Chart.yaml" && *kind == EntryKind::File;
+        if depth > 0 && entries.iter().any(is_chart) {
+            return Ok(());
+        }
+        for (name, kind) in entries.iter().filter(|(name, _)| !name.starts_with('.')) {
+            let inner = join(path, name);
+            match kind {
+                EntryKind::File if is_yaml(name) => {
+                    read_file(self.tree, &inner, &self.shown(&inner), false, self.namespace, loaded)?;
+                }
+                EntryKind::Directory if !self.recursive => {}
+                EntryKind::Directory if depth >= MAX_DIRECTORY_DEPTH => {
+                    let error = io::Error::other(format!("directories nested deeper than {MAX_DIRECTORY_DEPTH}"));
+                    return Err(LoadError { path: self.shown(&inner), source: error });
+                }
+                EntryKind::Directory => self.directory(&inner, depth + 1, loaded)?,
+                EntryKind::Symlink => self.link(&inner, loaded)?,
+                EntryKind::File | EntryKind::Other => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A link to something below the directory is read in its own place; any
+    /// other is refused, so that what is read never depends on what lies around.
+    fn link(&self, path: &str, loaded: &mut Loaded) -> Result<(), LoadError> {
+        let shown = self.shown(path);
+        let target = self.tree.link_target(path).map_err(|source| LoadError { path: shown.clone(), source })?;
+        let below = |target: &str| self.root.is_empty() || target.starts_with(&format!("{}/", self.root));
+        if !target.as_deref().is_some_and(below) {
+            let message = format!("the symbolic link `{shown}` leads out of the directory, or nowhere");
+            let help = "replace it by the file it stands for, or remove it";
+            report(loaded, &shown, Code::PathEscapes, message, help);
+        }
+        Ok(())
+    }
+
+    fn shown(&self, path: &str) -> String {
+        let below = path.strip_prefix(self.root).unwrap_or(path).trim_start_matches('/');
+        match (self.shown, below) {
+            (shown, "") => shown.to_owned(),
+            ("", below) => below.to_owned(),
+            (shown, below) => format!("{}/{below}", shown.trim_end_matches('/')),
+        }
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+fn is_yaml(name: &str) -> bool {
+    [".yaml", ".yml"].iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
+}
+
+fn read_file(
+    tree: &dyn Tree,
+    path: &str,
+    shown: &str,
+    named: bool,
+    namespace: &NamespaceRule,
+    loaded: &mut Loaded,
+) -> Result<(), LoadError> {
+    match tree.read(path, MAX_FILE as u64) {
+        Ok(bytes) => add_bytes(&bytes, shown, named, namespace, loaded),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => too_large(shown, loaded),
+        Err(source) => return Err(LoadError { path: shown.to_owned(), source }),
+    }
+    Ok(())
+}
+
+fn too_large(shown: &str, loaded: &mut Loaded) {
+    let message = format!("the file is larger than {} MiB", MAX_FILE >> 20);
+    report(loaded, shown, Code::TooLarge, message, "no Kubernetes object is nearly that large: split the file");
+}
+
+fn add_bytes(bytes: &[u8], shown: &str, named: bool, namespace: &NamespaceRule, loaded: &mut Loaded) {
+    if bytes.len() > MAX_FILE {
+        return too_large(shown, loaded);
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => {
+            loaded.sources.push(Source::new(shown, text));
+            read_text(loaded.sources.len() - 1, named, namespace, loaded);
+        }
+        Ok(_) => report(loaded, shown, Code::NotText, "the file is binary".into(), ""),
+        Err(error) => {
+            let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+            let message = format!("the file is no UTF-8 text, from byte {} on", error.valid_up_to());
+            let help = if utf16 { "it looks like UTF-16: save it as UTF-8" } else { "" };
+            report(loaded, shown, Code::NotText, message, help);
+        }
+    }
+}
+
+fn report(loaded: &mut Loaded, shown: &str, code: Code, message: String, help: &str) {
+    loaded.sources.push(Source::new(shown, ""));
+    let source = loaded.sources.len() - 1;
+    loaded.diagnostics.push(finding(source, Span::default(), code, message, help));
+}

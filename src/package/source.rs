@@ -1,0 +1,89 @@
+//! The text of a file and the places in it.
+
+/// Bytes of a [`Source`], from `start` up to but not including `end`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset behind the last byte.
+    pub end: usize,
+}
+
+/// A place as editors count: both from 1, columns in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+/// A file that was read: its name for messages and its text.
+#[derive(Clone, Debug)]
+pub struct Source {
+    path: String,
+    text: String,
+    line_starts: Vec<usize>,
+}
+
+impl Source {
+    /// A text under the name that messages give it.
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(index, _)| index + 1);
+        let line_starts = std::iter::once(0).chain(breaks).collect();
+        Self { path: path.into(), text, line_starts }
+    }
+
+    /// Name of the file, as the user gave it.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text of a span; empty if the span is not of this source.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    /// Line and column of an offset; offsets behind the end are at the end.
+    pub fn position(&self, offset: usize) -> Position {
+        let offset = offset.min(self.text.len());
+        let line = self.line_starts.partition_point(|&start| start <= offset);
+        let start = self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
+        Position { line, column }
+    }
+
+    /// The line that an offset is in, without its line break, and where it starts.
+    pub fn line_at(&self, offset: usize) -> (usize, &str) {
+        let line = self.position(offset).line;
+        let start = self.line_starts.get(line - 1).copied().unwrap_or_default();
+        let end = self.line_starts.get(line).copied().unwrap_or(self.text.len());
+        (start, self.text.get(start..end).unwrap_or_default().trim_end_matches(['\n', '\r']))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_in_characters_from_one() {
+        let source = Source::new("a.yaml", "é: 1\nb: ü x\n");
+        assert_eq!(source.position(0), Position { line: 1, column: 1 });
+        assert_eq!(source.position(6), Position { line: 2, column: 1 });
+        assert_eq!(source.position(12), Position { line: 2, column: 6 });
+        assert_eq!(source.position(999), Position { line: 3, column: 1 });
+        assert_eq!(source.line_at(12), (6, "b: ü x"));
+    }
+
+    #[test]
+    fn an_empty_text_has_a_place() {
+        assert_eq!(Source::new("-", "").position(0), Position { line: 1, column: 1 });
+    }
+}

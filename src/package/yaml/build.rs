@@ -1,0 +1,324 @@
+//! From parser events to [`Node`]s, within the limits.
+
+use std::collections::BTreeMap;
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as EventSpan, StrInput, Tag, options};
+
+use super::merge::finish_mapping;
+use super::node::{Content, Entry, Node};
+use super::scalar::resolve;
+use super::{Documents, MAX_ALIAS_TEXT, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES, MAX_SCALAR, Problem};
+use crate::package::source::Span;
+use crate::package::violation::Code;
+
+/// Reads every document of a text.
+///
+/// A document that cannot be understood or exceeds a limit is left out and the
+/// next one read; one with a lesser problem (a key that occurs twice) is there,
+/// so that the rest of it can be checked as well.
+pub fn parse(text: &str) -> Documents {
+    let options =
+        options! { emit_comments: false, flow_nesting_limit: 2 * MAX_DEPTH, block_nesting_limit: 2 * MAX_DEPTH };
+    let mut builder = Builder::default();
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    while let Some(event) = parser.next() {
+        let step = match event {
+            Ok((event, span)) => builder.event(event, bytes(span)),
+            Err(error) => {
+                builder.report(syntax_problem(text, &error));
+                Step::SkipDocument
+            }
+        };
+        match step {
+            Step::Continue => {}
+            Step::SkipDocument if next_document(&mut parser, &mut builder) => {}
+            Step::SkipDocument | Step::Stop => break,
+        }
+    }
+    builder.documents
+}
+
+fn next_document<'a>(parser: &mut Parser<'a, StrInput<'a>>, builder: &mut Builder) -> bool {
+    builder.abandon();
+    parser.proceed_next_document().unwrap_or(false)
+}
+
+fn bytes(span: EventSpan) -> Span {
+    span.byte_range().map_or_else(Span::default, |range| Span { start: range.start, end: range.end })
+}
+
+fn syntax_problem(text: &str, error: &ScanError) -> Problem {
+    let code = if *error.kind() == ErrorKind::RecursionLimitExceeded { Code::TooLarge } else { Code::Syntax };
+    let start = error.marker().byte_offset().unwrap_or_default().min(text.len());
+    let mut end = start + text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+    if text.get(start..end) == Some("\n") {
+        end = start;
+    }
+    let line = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    let line = text.get(line..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let help = if line.contains("{{") {
+        "this looks like a template: render it first, Package files are plain YAML"
+    } else if line.starts_with('\t') || line.trim_start_matches(' ').starts_with('\t') {
+        "YAML is indented with spaces, not with tabs"
+    } else {
+        ""
+    };
+    Problem { code, span: Span { start, end }, message: error.info(), help: help.into() }
+}
+
+enum Step {
+    Continue,
+    SkipDocument,
+    Stop,
+}
+
+enum Frame {
+    Sequence { items: Vec<Node>, span: Span, anchor: usize },
+    Mapping { entries: Vec<Entry>, key: Option<Key>, span: Span, anchor: usize },
+}
+
+pub(super) struct Key {
+    pub text: String,
+    pub span: Span,
+    pub plain: bool,
+}
+
+#[derive(Default)]
+struct Builder {
+    documents: Documents,
+    frames: Vec<Frame>,
+    anchors: BTreeMap<usize, Node>,
+    count: usize,
+    nodes: usize,
+    alias_text: usize,
+}
+
+impl Builder {
+    fn report(&mut self, problem: Problem) {
+        self.documents.problems.push(problem);
+    }
+
+    fn problem(&mut self, code: Code, span: Span, message: impl Into<String>, help: &str) {
+        self.report(Problem { code, span, message: message.into(), help: help.into() });
+    }
+
+    fn abandon(&mut self) {
+        self.frames.clear();
+        self.anchors.clear();
+    }
+
+    fn event(&mut self, event: Event<'_>, span: Span) -> Step {
+        match event {
+            Event::DocumentStart(..) => {
+                self.abandon();
+                self.count += 1;
+                if self.count > MAX_DOCUMENTS {
+                    let message = format!("more than {MAX_DOCUMENTS} documents");
+                    self.problem(Code::TooLarge, span, message, "split the file");
+                    return Step::Stop;
+                }
+                Step::Continue
+            }
+            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref(), span),
+            Event::Alias(anchor) => self.alias(anchor, span),
+            Event::SequenceStart(_, anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "seq", span);
+                self.open(Frame::Sequence { items: Vec::new(), span, anchor }, span)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "map", span);
+                self.open(Frame::Mapping { entries: Vec::new(), key: None, span, anchor }, span)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            // Starts and ends of the stream and of documents, and what is not asked for.
+            _ => Step::Continue,
+        }
+    }
+
+    fn open(&mut self, frame: Frame, span: Span) -> Step {
+        if self.frames.len() >= MAX_DEPTH {
+            self.problem(Code::TooLarge, span, format!("nested deeper than {MAX_DEPTH} levels"), "");
+            return Step::SkipDocument;
+        }
+        self.frames.push(frame);
+        Step::Continue
+    }
+
+    fn close(&mut self, end: Span) -> Step {
+        let (content, span, anchor) = match self.frames.pop() {
+            Some(Frame::Sequence { items, span, anchor }) => (Content::Sequence(items), span, anchor),
+            Some(Frame::Mapping { entries, span, anchor, .. }) => {
+                let (entries, problems) = finish_mapping(entries);
+                problems.into_iter().for_each(|problem| self.report(problem));
+                (Content::Mapping(entries), span, anchor)
+            }
+            None => return Step::Continue,
+        };
+        let span = Span { start: span.start, end: end.end.max(span.end) };
+        self.place(Node { content, span, plain: false }, anchor)
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, anchor: usize, tag: Option<&Tag>, span: Span) -> Step {
+        if text.len() > MAX_SCALAR {
+            let message = format!("a text of {} bytes, at most {MAX_SCALAR} are allowed", text.len());
+            self.problem(Code::TooLarge, span, message, "no Kubernetes object can hold it");
+            return Step::SkipDocument;
+        }
+        // The parser writes an absent value as `~`.
+        let text = if span.start == span.end && style == ScalarStyle::Plain { "" } else { text };
+        let content = self.typed(text, style, tag, span);
+        let plain = style == ScalarStyle::Plain && tag.is_none();
+        self.place(Node { content, span, plain }, anchor)
+    }
+
+    fn typed(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Content {
+        let text_content = || Content::Text(text.to_owned());
+        let resolved = match tag.map(|tag| (tag.core_suffix(), tag.is_custom())) {
+            None if style == ScalarStyle::Plain => resolve(text),
+            None | Some((Some("str"), _)) => Ok(text_content()),
+            Some((Some(wanted @ ("int" | "float" | "bool" | "null")), _)) => {
+                let resolved = resolve(text);
+                if !resolved.as_ref().is_ok_and(|content| tag_fits(wanted, content)) {
+                    self.problem(Code::Syntax, span, format!("`{}` is no {wanted}", shorten(text)), "");
+                }
+                resolved
+            }
+            Some(_) => {
+                let tag = tag.map(Tag::original).unwrap_or_default();
+                if tag != "!" {
+                    let help = "write the value as plain YAML: Kubernetes tools do not agree on tags";
+                    self.problem(Code::Syntax, span, format!("the tag `{}` is not supported", shorten(&tag)), help);
+                }
+                Ok(text_content())
+            }
+        };
+        resolved.unwrap_or_else(|_| {
+            let help = "quote it if text is meant";
+            self.problem(Code::WrongType, span, format!("JSON has no number `{}`", shorten(text)), help);
+            text_content()
+        })
+    }
+
+    fn collection_tag(&mut self, tag: Option<&Tag>, core: &str, span: Span) {
+        if let Some(tag) = tag.filter(|tag| tag.core_suffix() != Some(core)) {
+            let help = "remove it: Kubernetes tools do not agree on tags";
+            let message = format!("the tag `{}` is not supported", shorten(&tag.original()));
+            self.problem(Code::Syntax, span, message, help);
+        }
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Step {
+        let Some(node) = self.anchors.get(&anchor) else {
+            self.problem(Code::Syntax, span, "the anchor is not complete here: it would contain itself", "");
+            return Step::SkipDocument;
+        };
+        let size = Size::of(node);
+        if !self.afford(&size) {
+            let help = "write the values out: so much from so little is no honest file";
+            self.problem(Code::TooLarge, span, "aliases multiply beyond the limits", help);
+            return Step::SkipDocument;
+        }
+        if self.frames.len() + size.depth > MAX_DEPTH {
+            self.problem(Code::TooLarge, span, format!("nested deeper than {MAX_DEPTH} levels"), "");
+            return Step::SkipDocument;
+        }
+        match self.anchors.get(&anchor).cloned() {
+            Some(node) => self.place(node, 0),
+            None => Step::Continue,
+        }
+    }
+
+    /// Whether a copy of a node still fits; counts it.
+    fn afford(&mut self, size: &Size) -> bool {
+        self.nodes = self.nodes.saturating_add(size.nodes);
+        self.alias_text = self.alias_text.saturating_add(size.text);
+        self.nodes <= MAX_NODES && self.alias_text <= MAX_ALIAS_TEXT
+    }
+
+    fn place(&mut self, node: Node, anchor: usize) -> Step {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            self.problem(Code::TooLarge, node.span, format!("more than {MAX_NODES} values in one file"), "");
+            return Step::Stop;
+        }
+        if anchor != 0 {
+            if !self.afford(&Size::of(&node)) {
+                self.problem(Code::TooLarge, node.span, "anchors multiply beyond the limits", "write the values out");
+                return Step::SkipDocument;
+            }
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.frames.last_mut() {
+            None => self.documents.documents.push(node),
+            Some(Frame::Sequence { items, .. }) => items.push(node),
+            Some(Frame::Mapping { entries, key, .. }) => match key.take() {
+                Some(Key { text, span, plain }) => {
+                    entries.push(Entry { key: text, key_span: span, key_plain: plain, value: node });
+                }
+                None => return self.key(node),
+            },
+        }
+        Step::Continue
+    }
+
+    fn key(&mut self, node: Node) -> Step {
+        let text = match node.content {
+            Content::Text(text) => text,
+            Content::Bool(value) => value.to_string(),
+            Content::Number(number) => number.to_string(),
+            Content::Null | Content::Sequence(_) | Content::Mapping(_) => {
+                let help = "a key is text; if this comes from `{{ … }}`, render the template first, or quote the value";
+                self.problem(Code::Syntax, node.span, format!("{} cannot be a key", node.kind()), help);
+                String::new()
+            }
+        };
+        if let Some(Frame::Mapping { key, .. }) = self.frames.last_mut() {
+            *key = Some(Key { text, span: node.span, plain: node.plain });
+        }
+        Step::Continue
+    }
+}
+
+fn tag_fits(tag: &str, content: &Content) -> bool {
+    match content {
+        Content::Null => tag == "null",
+        Content::Bool(_) => tag == "bool",
+        Content::Number(number) => tag == "float" || (tag == "int" && !number.is_f64()),
+        Content::Text(_) | Content::Sequence(_) | Content::Mapping(_) => false,
+    }
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// What a copy of a node costs.
+struct Size {
+    nodes: usize,
+    text: usize,
+    depth: usize,
+}
+
+impl Size {
+    fn of(node: &Node) -> Self {
+        let mut size = Self { nodes: 1, text: 0, depth: 0 };
+        match &node.content {
+            Content::Text(text) => size.text = text.len(),
+            Content::Sequence(items) => items.iter().for_each(|item| size.add(&Self::of(item))),
+            Content::Mapping(entries) => {
+                for entry in entries {
+                    size.text += entry.key.len();
+                    size.add(&Self::of(&entry.value));
+                }
+            }
+            Content::Null | Content::Bool(_) | Content::Number(_) => {}
+        }
+        size
+    }
+
+    fn add(&mut self, inner: &Self) {
+        self.nodes += inner.nodes;
+        self.text += inner.text;
+        self.depth = self.depth.max(inner.depth + 1);
+    }
+}

@@ -1,0 +1,106 @@
+//! Merge keys (`<<`) and duplicate keys.
+
+use std::collections::HashMap;
+
+use super::Problem;
+use super::node::{Content, Entry, Node};
+use crate::package::source::Span;
+use crate::package::violation::Code;
+
+/// Applies merge keys and finds keys that occur twice.
+///
+/// Keys of the map itself win over merged ones, earlier sources over later
+/// ones. Where a merge follows a key that it sets again, readers disagree
+/// (sigs.k8s.io/yaml lets the merge win), so that is a problem.
+pub fn finish_mapping(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Problem>) {
+    let mut problems = duplicates(&entries);
+    if !entries.iter().any(is_merge) {
+        return (entries, problems);
+    }
+    let mut merged: Vec<Entry> = Vec::with_capacity(entries.len());
+    let mut own: Vec<bool> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if is_merge(&entry) {
+            merge(entry, &mut merged, &mut own, &mut problems);
+        } else if let Some(at) = merged.iter().position(|other| other.key == entry.key) {
+            if let (Some(slot), Some(own)) = (merged.get_mut(at), own.get_mut(at)) {
+                (*slot, *own) = (entry, true);
+            }
+        } else {
+            merged.push(entry);
+            own.push(true);
+        }
+    }
+    (merged, problems)
+}
+
+fn is_merge(entry: &Entry) -> bool {
+    entry.key_plain && entry.key == "<<"
+}
+
+fn merge(entry: Entry, merged: &mut Vec<Entry>, own: &mut Vec<bool>, problems: &mut Vec<Problem>) {
+    let span = entry.key_span;
+    let sources = match entry.value.content {
+        Content::Mapping(entries) => vec![entries],
+        Content::Sequence(items) => items.into_iter().filter_map(|item| source(item, span, problems)).collect(),
+        Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => {
+            problems.push(not_a_map(span));
+            Vec::new()
+        }
+    };
+    let first_of_this_merge = merged.len();
+    for incoming in sources.into_iter().flatten() {
+        match merged.iter().position(|other| other.key == incoming.key) {
+            None => {
+                merged.push(incoming);
+                own.push(false);
+            }
+            Some(at) if at < first_of_this_merge && own.get(at) == Some(&true) => problems.push(Problem {
+                code: Code::DuplicateKey,
+                span,
+                message: format!("the merge comes after the key `{}` that it also sets", incoming.key),
+                help: "write `<<` first: readers disagree on which one wins".into(),
+            }),
+            Some(_) => {}
+        }
+    }
+}
+
+fn source(node: Node, span: Span, problems: &mut Vec<Problem>) -> Option<Vec<Entry>> {
+    if let Content::Mapping(entries) = node.content {
+        return Some(entries);
+    }
+    problems.push(not_a_map(span));
+    None
+}
+
+fn not_a_map(span: Span) -> Problem {
+    Problem {
+        code: Code::Syntax,
+        span,
+        message: "`<<` merges a map or a list of maps".into(),
+        help: "give it an alias of a map, such as `<<: *defaults`".into(),
+    }
+}
+
+fn duplicates(entries: &[Entry]) -> Vec<Problem> {
+    /// Up to here comparing all pairs is faster than hashing.
+    const FEW: usize = 16;
+    let duplicate = |entry: &Entry| Problem {
+        code: Code::DuplicateKey,
+        span: entry.key_span,
+        message: format!("the key `{}` is there twice", entry.key.chars().take(60).collect::<String>()),
+        help: "remove one: readers would silently take the last".into(),
+    };
+    if entries.len() <= FEW {
+        let earlier = |index: usize, entry: &Entry| entries.iter().take(index).any(|other| other.key == entry.key);
+        return entries
+            .iter()
+            .enumerate()
+            .filter(|(index, entry)| earlier(*index, entry))
+            .map(|(_, e)| duplicate(e))
+            .collect();
+    }
+    let mut seen = HashMap::with_capacity(entries.len());
+    entries.iter().filter(|entry| seen.insert(entry.key.as_str(), ()).is_some()).map(duplicate).collect()
+}

@@ -1,0 +1,101 @@
+//! End-to-end tests on a real Kubernetes, Flux and Argo CD; see `docs/development.md`.
+
+use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
+
+use libtest_mimic::{Arguments, Trial};
+use support::bench::{Bench, Options};
+use support::tools::Tools;
+
+#[path = "../support/support.rs"]
+mod support;
+
+mod argocd;
+mod control_plane;
+mod flux;
+mod pods;
+mod processes;
+mod stand_in;
+
+/// Tests mostly wait for controllers.
+const TESTS_AT_ONCE: usize = 6;
+
+macro_rules! trials {
+    ($bench:expr; $($name:path),+ $(,)?) => {
+        vec![$({
+            let bench = Arc::clone(&$bench);
+            let name = stringify!($name).replace(' ', "");
+            Trial::test(name.clone(), move || bench.started().run(&name, $name))
+        }),+]
+    };
+}
+
+/// Started with the first test, so that `--list` starts nothing.
+struct Lazy {
+    tools: Tools,
+    bench: OnceLock<Bench>,
+}
+
+impl Lazy {
+    fn started(&self) -> &Bench {
+        self.bench.get_or_init(|| Bench::start(self.tools.clone(), Options::default()))
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some(support::supervisor::ARGUMENT) => {
+            support::supervisor::run();
+            ExitCode::SUCCESS
+        }
+        Some("bench") => support::hand::main(&words[1..]),
+        _ => run_tests(),
+    }
+}
+
+fn run_tests() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(TESTS_AT_ONCE);
+    let tools = match Tools::find() {
+        Ok(tools) => tools,
+        Err(message) if !arguments.list => {
+            eprintln!("{message}");
+            return ExitCode::FAILURE;
+        }
+        Err(_) => Tools::default(),
+    };
+    let bench = Arc::new(Lazy { tools, bench: OnceLock::new() });
+    let trials = trials![bench;
+        // What takes longest first.
+        stand_in::writes_what_the_real_controller_wrote,
+        argocd::application_syncs_from_a_repository,
+        argocd::application_syncs_a_chart,
+        flux::kustomization_applies_from_our_git_server,
+        flux::chart_is_fetched_with_the_digest_we_published,
+        flux::chart_published_later_is_found_when_asked,
+        pods::readiness_comes_after_the_asked_time,
+        pods::deployment_becomes_ready,
+        pods::pod_that_never_becomes_ready_runs,
+        pods::crashing_pod_counts_its_restarts,
+        pods::image_pull_error_is_told,
+        pods::failing_init_container_holds_the_pod,
+        pods::job_completes,
+        pods::failing_job_fails,
+        pods::dead_node_takes_its_pods_down_and_back,
+        control_plane::kubernetes_is_the_version_we_build,
+        control_plane::nodes_are_ready_and_schedulable,
+        control_plane::a_recorder_sees_every_write_in_order,
+        processes::end_of_a_program_is_noticed_with_its_last_lines,
+        processes::end_of_a_required_program_is_everybodys_failure,
+        processes::taken_port_is_replaced,
+        processes::everything_listens_on_loopback_only,
+        processes::nothing_is_left_after_the_end,
+        processes::nothing_is_left_when_the_bench_is_killed,
+    ];
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Some(bench) = bench.bench.get() {
+        bench.stop(conclusion.has_failed());
+    }
+    conclusion.exit_code()
+}
