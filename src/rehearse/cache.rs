@@ -107,7 +107,9 @@ impl Rehearsal {
         let mut ids: Vec<PackageId> = Vec::new();
         match key.kind.as_str() {
             "Package" => ids.push(PackageId::new(&key.namespace, &key.name)),
-            "PackageRevision" => ids.extend(text(&["spec", "package"]).map(|name| PackageId::new(&key.namespace, name))),
+            "PackageRevision" => {
+                ids.extend(text(&["spec", "package"]).map(|name| PackageId::new(&key.namespace, name)))
+            }
             _ => {
                 ids.extend(
                     text(&["metadata", "labels", LABEL_PACKAGE]).map(|name| PackageId::new(&key.namespace, name)),

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::look::to_key;
 use super::process::{Execution, PackageId, Write};
 use super::{Happening, Note, Rehearsal};
-use crate::api::wellknown::{API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION};
 use crate::api::PackageRevisionSpec;
+use crate::api::wellknown::{API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION};
 use crate::package::names::{PackageName, revision_name};
 use crate::rollout::{Action, Decision, Precondition, decide};
 use crate::sim::store::{Expected, finalizers};
@@ -75,7 +75,8 @@ impl Rehearsal {
     fn has_own_writes(&self, id: &PackageId) -> bool {
         let Some((name, version)) = self.process.expected.get(id) else { return true };
         let key = Key::new(API_VERSION, "PackageRevision", &id.namespace, name);
-        let seen = self.process.cache.get(&key).map(|object| super::packages::text(object, &["metadata", "resourceVersion"]));
+        let seen =
+            self.process.cache.get(&key).map(|object| super::packages::text(object, &["metadata", "resourceVersion"]));
         // One that is gone was deleted by us: nothing older can be decided upon.
         seen.is_none_or(|seen| seen.parse::<u64>().unwrap_or(0) >= *version) || self.world.store.get(&key).is_none()
     }
@@ -112,8 +113,7 @@ impl Rehearsal {
         match write {
             Write::Record(record) => {
                 let key = revision_key(id, &record.revision);
-                let expected =
-                    Expected { uid: None, resource_version: Some(record.resource_version.clone()) };
+                let expected = Expected { uid: None, resource_version: Some(record.resource_version.clone()) };
                 let status = to_value(&record.status);
                 let written = self.world.store.edit(ACTOR, &key, &expected, |object| {
                     object.insert("status".into(), status);
@@ -161,7 +161,9 @@ impl Rehearsal {
             }
             Action::Operate { object, uid, resource_version, spec, operation } => {
                 let expected = Expected { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
-                store.edit(ACTOR, &to_key(object), &expected, |live| operate(live, spec.as_ref(), operation)).map(|_| ())
+                store
+                    .edit(ACTOR, &to_key(object), &expected, |live| operate(live, spec.as_ref(), operation))
+                    .map(|_| ())
             }
             Action::Delete { object, uid } => ignore_absence(store.delete(ACTOR, &to_key(object), &of_uid(uid))),
         }
@@ -185,16 +187,22 @@ type Store = crate::sim::Store;
 
 fn hold(store: &mut Store, key: &Key, uid: Option<&String>, finalizer: &str) -> Result<(), Refusal> {
     let expected = Expected { uid: uid.cloned(), resource_version: None };
-    store.edit(ACTOR, key, &expected, |object| set_finalizers(object, |all| {
-        if !all.iter().any(|known| known == finalizer) {
-            all.push(finalizer.to_owned());
-        }
-    })).map(|_| ())
+    store
+        .edit(ACTOR, key, &expected, |object| {
+            set_finalizers(object, |all| {
+                if !all.iter().any(|known| known == finalizer) {
+                    all.push(finalizer.to_owned());
+                }
+            })
+        })
+        .map(|_| ())
 }
 
 fn release(store: &mut Store, key: &Key, uid: Option<&String>, finalizer: &str) -> Result<(), Refusal> {
     let expected = Expected { uid: uid.cloned(), resource_version: None };
-    store.edit(ACTOR, key, &expected, |object| set_finalizers(object, |all| all.retain(|known| known != finalizer))).map(|_| ())
+    store
+        .edit(ACTOR, key, &expected, |object| set_finalizers(object, |all| all.retain(|known| known != finalizer)))
+        .map(|_| ())
 }
 
 fn set_finalizers(object: &mut Map<String, Value>, change: impl FnOnce(&mut Vec<String>)) {
@@ -275,4 +283,3 @@ fn name_of(write: &Write) -> String {
         },
     }
 }
-

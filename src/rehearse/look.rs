@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::Rehearsal;
 use super::packages::text;
 use super::process::PackageId;
-use super::Rehearsal;
 use crate::api::wellknown::{ANNOTATION_ADOPT, FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
 use crate::engine::ObjectKey;
 use crate::package::names::child_name;

@@ -145,8 +145,13 @@ impl Rehearsal {
                 }
             }
         }
-        let shares = |peer: &Peer| !peer.claims.is_disjoint(&changed.claims) || !peer.children.is_disjoint(&changed.children);
-        let others = self.process.peers.iter().filter(|(other, peer)| *other != id && (names(changed, &peer.name) || shares(peer)));
+        let shares =
+            |peer: &Peer| !peer.claims.is_disjoint(&changed.claims) || !peer.children.is_disjoint(&changed.children);
+        let others = self
+            .process
+            .peers
+            .iter()
+            .filter(|(other, peer)| *other != id && (names(changed, &peer.name) || shares(peer)));
         concerned.into_iter().chain(others.map(|(other, _)| other)).filter(|other| *other != id).cloned().collect()
     }
 }

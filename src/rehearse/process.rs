@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use super::cache::Cache;
-use crate::rollout::{Action, Peer, Record};
 use crate::api::PackageStatus;
+use crate::rollout::{Action, Peer, Record};
 use crate::sim::Key;
 
 /// Names a Package.

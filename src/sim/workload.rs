@@ -46,8 +46,13 @@ impl World {
             .map(|operator| (operator.api_version.clone(), operator.kind.clone()))
             .collect();
         for (api_version, kind) in kinds {
-            let keys: Vec<Key> =
-                self.store.list(&kind).map(|(key, _)| key).filter(|key| key.api_version == api_version).cloned().collect();
+            let keys: Vec<Key> = self
+                .store
+                .list(&kind)
+                .map(|(key, _)| key)
+                .filter(|key| key.api_version == api_version)
+                .cloned()
+                .collect();
             keys.into_iter().for_each(|key| self.schedule(NOTICE, Task::Care(key, false)));
         }
     }

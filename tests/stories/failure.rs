@@ -71,7 +71,8 @@ fn an_unsafe_revision_in_between_forbids_the_way_back(#[case] engine: Engine) {
     let key = play.child("app", "b");
     let moved = play.rehearsal.run_until(600_000, |rehearsal| {
         let child = rehearsal.world.store.get(&key).unwrap();
-        child["metadata"]["generation"].as_i64() > Some(1) && serde_json::to_string(&child["metadata"]).unwrap().contains("digest")
+        child["metadata"]["generation"].as_i64() > Some(1)
+            && serde_json::to_string(&child["metadata"]).unwrap().contains("digest")
     });
     assert!(moved);
     play.rehearsal.run_for(5000);
@@ -108,7 +109,7 @@ fn a_failed_unsafe_upgrade_is_left_as_it_stands_and_mended_forward(#[case] engin
 #[case::argo(Engine::Argo)]
 fn a_first_install_is_tried_until_it_succeeds(#[case] engine: Engine) {
     let mut script = Script::default();
-    script.behave("a", "1.0.0", Outcome::FailsFirst(12), 1000);
+    script.behave("a", "1.0.0", Outcome::FailsFirst(20), 1000);
     let mut play = Play::new(engine, script);
     play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
     play.until("app", "InstallFailed");

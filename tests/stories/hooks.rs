@@ -6,7 +6,7 @@ use windlass::api::Engine;
 use windlass::sim::Verb;
 use windlass::sim::chart::Outcome;
 
-use crate::play::{Play, component, hook, migration_script, package};
+use crate::play::{Play, at, component, hook, migration_script, package};
 
 fn spec(version: &str, safe: bool) -> Value {
     let mut spec = package(version, vec![hook("migrate", "1.0.0"), component("a", version, &[])]);
@@ -37,7 +37,8 @@ fn a_hook_runs_once_before_anything_moves_and_is_tidied_up(#[case] engine: Engin
     play.until_ready("app");
     assert_eq!(runs(&play, position), 1);
     assert_eq!(play.moves_since(position), ["app-migrate-2", "app-a"]);
-    let done = play.changes_since(position).find(|c| c.key.kind == "Job" && c.object["status"]["updatedReplicas"] == 1);
+    let done =
+        play.changes_since(position).find(|c| c.key.kind == "Job" && at(&c.object, "/status/updatedReplicas") == 1);
     let written = play.changes_since(position).find(|c| c.key.name == "app-a" && c.actor == "windlass");
     assert!(done.unwrap().at <= written.unwrap().at);
     let left = play.rehearsal.run_until(60_000, |rehearsal| rehearsal.world.store.list("Job").next().is_none());
@@ -71,7 +72,7 @@ fn a_hook_of_the_next_version_is_told_what_was_migrated(#[case] engine: Engine) 
     let child = play.child("app", "a");
     let begun = play.rehearsal.run_until(600_000, |rehearsal| {
         serde_json::to_string(&rehearsal.world.store.get(&child).unwrap()["spec"]).unwrap().len() > 2
-            && rehearsal.world.store.list("Job").any(|(_, job)| job["status"]["updatedReplicas"] == 1)
+            && rehearsal.world.store.list("Job").any(|(_, job)| at(job, "/status/updatedReplicas") == 1)
     });
     assert!(begun);
     play.rehearsal.run_for(10_000);
@@ -80,8 +81,8 @@ fn a_hook_of_the_next_version_is_told_what_was_migrated(#[case] engine: Engine) 
     assert_eq!(runs(&play, position), 2, "{}", play.tell());
     let told = play.changes_since(position).find(|change| change.key.name == "app-migrate-3").expect("it runs");
     let values = match engine {
-        Engine::Flux => told.object["spec"]["values"].clone(),
-        Engine::Argo => told.object["spec"]["source"]["helm"]["valuesObject"].clone(),
+        Engine::Flux => at(&told.object, "/spec/values").clone(),
+        Engine::Argo => at(&told.object, "/spec/source/helm/valuesObject").clone(),
     };
     assert_eq!(values["windlass"]["migratedTo"], "2.0.0");
     assert_eq!(values["kubepkg"], json!({"fromVersion": "1.0.0", "toVersion": "2.1.0"}));

@@ -6,7 +6,7 @@ use windlass::api::Engine;
 use windlass::sim::chart::Script;
 use windlass::sim::{Key, Verb};
 
-use crate::play::{NAMESPACE, Play, component, package, package_key};
+use crate::play::{NAMESPACE, Play, at, component, package, package_key};
 
 fn named(name: &str, release: &str, version: &str, depends_on: &[&str]) -> Value {
     let mut component = component(name, version, depends_on);
@@ -72,7 +72,8 @@ fn a_renamed_package_hands_its_releases_over(#[case] engine: Engine) {
 fn a_package_that_moves_between_directories_is_orphaned_and_taken_up_again(#[case] engine: Engine) {
     let mut play = Play::new(engine, Script::default());
     let owned = |owner: &str| {
-        let label = json!({"kustomize.toolkit.fluxcd.io/name": owner, "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+        let label =
+            json!({"kustomize.toolkit.fluxcd.io/name": owner, "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
         json!({"metadata": {"labels": label}})
     };
     let spec = || package("1.0.0", vec![component("a", "1.0.0", &[]), component("b", "1.0.0", &["a"])]);
@@ -82,7 +83,11 @@ fn a_package_that_moves_between_directories_is_orphaned_and_taken_up_again(#[cas
     let before = uid(&play, "a");
     play.delete("app");
     let noticed = play.rehearsal.run_until(10_000, |rehearsal| {
-        rehearsal.world.store.list("PackageRevision").any(|(_, revision)| revision["status"].get("deletion").is_some())
+        rehearsal
+            .world
+            .store
+            .list("PackageRevision")
+            .any(|(_, revision)| at(revision, "/status").get("deletion").is_some())
     });
     assert!(noticed);
     play.patch(&package_key("app"), owned("second"));

@@ -147,10 +147,8 @@ impl Play {
     pub fn tell(&self) -> String {
         let log = self.rehearsal.world.store.log();
         let skip = log.len().saturating_sub(60);
-        let mut lines: Vec<(u64, String)> = log[skip..]
-            .iter()
-            .map(|c| (c.at, format!("{:>9} {:<18} {:?} {}", c.at, c.actor, c.verb, c.key)))
-            .collect();
+        let mut lines: Vec<(u64, String)> =
+            log[skip..].iter().map(|c| (c.at, format!("{:>9} {:<18} {:?} {}", c.at, c.actor, c.verb, c.key))).collect();
         lines.extend(self.rehearsal.notes.iter().map(|note| (note.at, format!("{:>9} {:?}", note.at, note.what))));
         lines.sort_by_key(|(at, _)| *at);
         lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
@@ -224,4 +222,11 @@ pub fn migration_script() -> Script {
     let mut script = Script::default();
     script.charts.insert("migration".into(), vec![Template::job()]);
     script
+}
+
+/// The value at a JSON pointer; null if there is none.
+pub fn at<'a>(object: &'a Map<String, Value>, pointer: &str) -> &'a Value {
+    let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
+    let value = object.get(first).unwrap_or(&Value::Null);
+    if rest.is_empty() { value } else { value.pointer(&format!("/{rest}")).unwrap_or(&Value::Null) }
 }

@@ -6,7 +6,7 @@ use windlass::api::Engine;
 use windlass::sim::Verb;
 use windlass::sim::chart::{Outcome, Script};
 
-use crate::play::{NAMESPACE, Play, component, package};
+use crate::play::{NAMESPACE, Play, at, component, package};
 
 fn chain(version: &str) -> Value {
     package(
@@ -95,7 +95,7 @@ fn removed_components_go_after_the_new_set_is_ready(#[case] engine: Engine) {
     assert_eq!(gone(&play, position), ["c", "b"]);
     let succeeded = play
         .changes_since(position)
-        .find(|change| change.key.kind == "PackageRevision" && change.object["status"]["phase"] == "Succeeded");
+        .find(|change| change.key.kind == "PackageRevision" && at(&change.object, "/status/phase") == "Succeeded");
     let first = play.changes_since(position).find(|c| c.verb == Verb::Deleted && c.key.kind == "Deployment");
     assert!(succeeded.unwrap().at <= first.unwrap().at);
 }

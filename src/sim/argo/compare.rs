@@ -104,7 +104,13 @@ impl World {
         None
     }
 
-    fn write_comparison(&mut self, key: &Key, application: &Object, comparison: Comparison, sync_error: Option<String>) {
+    fn write_comparison(
+        &mut self,
+        key: &Key,
+        application: &Object,
+        comparison: Comparison,
+        sync_error: Option<String>,
+    ) {
         let now = self.now();
         let spec = |field: &str| json::at(application, &["spec", field]).cloned();
         let mut compared = Map::new();

@@ -25,7 +25,9 @@ impl World {
         let state = |field: &str| json::text(&application, &["status", "operationState", field]).to_owned();
         match (state("phase").as_str(), state("finishedAt").is_empty()) {
             ("Terminating", _) => self.terminate(key),
-            ("Running", true) if self.argo.at_work.contains_key(key) => self.synchronise_now(key, &application, &operation),
+            ("Running", true) if self.argo.at_work.contains_key(key) => {
+                self.synchronise_now(key, &application, &operation)
+            }
             ("Running", false) => self.begin_again(key),
             _ => self.begin_operation(key, &application, operation),
         }

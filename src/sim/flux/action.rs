@@ -77,7 +77,8 @@ impl World {
             return Next::Step(Stage::Settled, STEP);
         }
         run.action = if latest.is_some() { "upgrade" } else { "install" };
-        let timeout = Some(json::text(&run.object, &["spec", "timeout"])).filter(|text| !text.is_empty()).unwrap_or("5m0s");
+        let timeout =
+            Some(json::text(&run.object, &["spec", "timeout"])).filter(|text| !text.is_empty()).unwrap_or("5m0s");
         let message = format!("Running '{}' action with timeout of {timeout}", run.action);
         let (now, observed_generation) = (self.now(), Some(generation(&run.object)));
         self.write_status(HELM_CONTROLLER, key, |status| {

@@ -84,7 +84,8 @@ fn config(store: &Store, release: &Key, object: &Object) -> String {
         .flatten()
         .filter_map(Value::as_object)
         .map(|reference| {
-            let key = Key::new("v1", json::text(reference, &["kind"]), &release.namespace, json::text(reference, &["name"]));
+            let key =
+                Key::new("v1", json::text(reference, &["kind"]), &release.namespace, json::text(reference, &["name"]));
             store.get(&key).and_then(|object| object.get("data")).cloned().unwrap_or(Value::Null)
         })
         .collect();

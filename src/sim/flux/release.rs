@@ -64,8 +64,7 @@ impl World {
     fn helm_dispatch(&mut self) {
         while self.flux.runs.len() < self.flux.workers {
             let Some(key) = self.flux.queue.pop_front() else { return };
-            let run =
-                Run { stage: Stage::Begin, object: Object::default(), plan: None, action: "", attempt: None };
+            let run = Run { stage: Stage::Begin, object: Object::default(), plan: None, action: "", attempt: None };
             self.flux.runs.insert(key.clone(), run);
             self.schedule(STEP, Task::HelmStep(key));
         }
@@ -153,7 +152,8 @@ impl World {
             return Next::Step(Stage::Decide, STEP);
         }
         let observed = generation(&run.object);
-        let named = chart.map_or_else(String::new, |chart| format!("{} '{}/{}'", chart.kind, chart.namespace, chart.name));
+        let named =
+            chart.map_or_else(String::new, |chart| format!("{} '{}/{}'", chart.kind, chart.namespace, chart.name));
         let message = format!("{named} is not ready: latest generation of object has not been reconciled");
         self.ready(key, "False", "SourceNotReady", &message, observed);
         self.handle_request(key, &run.object);

@@ -58,12 +58,7 @@ fn overlay(object: &mut Map<String, Value>, applied: &Map<String, Value>, path: 
                     list.extend(missing);
                 }
             }
-            Value::Object(_)
-            | Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => {
+            Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 object.insert(key.clone(), value.clone());
             }
         }
@@ -88,12 +83,7 @@ fn collect(object: &Map<String, Value>, path: &mut Path, found: &mut BTreeSet<Pa
         path.push(key.clone());
         match value {
             Value::Object(inner) if !inner.is_empty() => collect(inner, path, found),
-            Value::Object(_)
-            | Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => {
+            Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 if !is_identity(path) && !is_set(path) {
                     found.insert(path.clone());
                 }

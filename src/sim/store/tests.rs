@@ -38,7 +38,10 @@ fn the_generation_moves_with_the_spec_and_not_with_the_status() {
     let moved = store.apply("windlass", &release(json!({"interval": "20m"})), &any).unwrap();
     assert_eq!(generation(&moved), 2);
     let same = store.apply("windlass", &release(json!({"interval": "20m"})), &any).unwrap();
-    assert_eq!(json::text(&same, &["metadata", "resourceVersion"]), json::text(&moved, &["metadata", "resourceVersion"]));
+    assert_eq!(
+        json::text(&same, &["metadata", "resourceVersion"]),
+        json::text(&moved, &["metadata", "resourceVersion"])
+    );
 }
 
 #[test]
