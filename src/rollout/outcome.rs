@@ -115,8 +115,12 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
     };
     match stands {
         Some((name, message)) => {
-            work.restore_status(before);
-            work.actions.truncate(actions);
+            if work.latest.spec.base.is_some() || reason != Reason::InstallFailed {
+                work.restore_status(before);
+                work.actions.truncate(actions);
+            } else {
+                keep_trying(work, &name, before.phase);
+            }
             let what = if reason == Reason::HookFailed { "hook" } else { "component" };
             (Headline::new(reason, format!("{what} {name}: {message}")), Some((name, message)))
         }
@@ -126,6 +130,14 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
             conclude(work, definition, stage)
         }
     }
+}
+
+/// A first install is tried again until it succeeds; it stays failed meanwhile.
+fn keep_trying(work: &mut Work<'_>, culprit: &str, phase: RevisionPhase) {
+    let mut record = work.take_record(culprit);
+    record.state = ComponentState::Failed;
+    work.put_record(record);
+    work.status.phase = phase;
 }
 
 fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
