@@ -315,8 +315,16 @@ fn rollback_by_hand(work: &mut Work<'_>) -> Option<String> {
     if under_way == Some(request) || hooks::is_running(work) {
         return None;
     }
-    let handled = work.status.last_handled_rollback.as_ref() == Some(request);
+    let mut handled = work.status.last_handled_rollback.as_ref() == Some(request);
     work.status.last_handled_rollback = Some(request.clone());
+    if !handled {
+        // What an earlier revision has handled was held until this one was made.
+        let earlier = |revision: &RevisionView| revision.status.last_handled_rollback.as_ref() == Some(request);
+        handled = work.snapshot.revisions.iter().any(earlier);
+        if handled {
+            return None;
+        }
+    }
     match permitted(work, request) {
         Err(message) => Some(message),
         Ok(_) if handled => None,
