@@ -44,10 +44,13 @@ impl Rehearsal {
             return;
         }
         self.look_at_peer(&id);
-        let Some(snapshot) = self.snapshot(&id) else {
+        let Some(mut snapshot) = self.snapshot(&id) else {
             self.process.interest.remove(&id);
             return;
         };
+        if let Some(distortion) = self.faults.distortion {
+            distortion(&mut snapshot);
+        }
         let skew = jiff::SignedDuration::from_millis(self.process.skew);
         let time = self.world.timestamp().checked_add(skew).unwrap_or_default();
         let decision = decide(&snapshot, time);

@@ -4,6 +4,7 @@ use rstest::rstest;
 use serde_json::json;
 use windlass::api::Engine;
 use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::world::Part;
 
 use crate::play::{Play, component, package, package_key};
 
@@ -56,7 +57,8 @@ fn a_suspended_child_pauses_the_clock_and_is_said() {
 #[case::argo(Engine::Argo)]
 fn time_in_which_the_controller_was_stopped_does_not_count(#[case] engine: Engine) {
     let mut play = hanging(engine);
-    // Nobody decides for two hours.
+    // Nobody decides for two hours, and Flux does not try again either: attempts count.
+    play.rehearsal.world.stopped.insert(Part::HelmController);
     let end = play.rehearsal.now() + 7_200_000;
     while play.rehearsal.world.next_due().is_some_and(|due| due <= end) {
         play.rehearsal.world.step();
@@ -65,6 +67,8 @@ fn time_in_which_the_controller_was_stopped_does_not_count(#[case] engine: Engin
     play.rehearsal.restart(0);
     play.rehearsal.run_for(100_000);
     assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+    play.rehearsal.run_for(200_000);
+    assert_eq!(play.reason("app"), "UpgradeFailed", "{}", play.message("app"));
 }
 
 #[rstest]
