@@ -64,3 +64,25 @@ fn survey() {
         println!("{seed} {:?} {:?} {result:?}", history.engine, begin.elapsed());
     }
 }
+
+/// For people: the end of one seed's story.
+#[test]
+#[ignore = "a look at one seed, run by hand"]
+fn tell() {
+    let history = histories().new_tree(&mut runner(number("SEED").unwrap(), 0)).unwrap().current();
+    println!("{history:#?}");
+    let mut rehearsal = history.play(None);
+    println!("{:?}", judge(&history, &mut rehearsal));
+    for change in rehearsal.world.store.log().iter().filter(|change| change.actor != "argocd") {
+        let object = change.object.as_ref();
+        let told = match change.key.kind.as_str() {
+            "PackageRevision" | "Package" => object.get("status").map(ToString::to_string).unwrap_or_default(),
+            kind if kind.starts_with("Thing") => object.get("status").map(ToString::to_string).unwrap_or_default(),
+            _ => String::new(),
+        };
+        println!("{:>9} {:<18} {:?} {} {told}", change.at, change.actor, change.verb, change.key);
+    }
+    for note in &rehearsal.notes {
+        println!("{:>9} {:?}", note.at, note.what);
+    }
+}
