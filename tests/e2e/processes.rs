@@ -17,9 +17,7 @@ fn shell(name: &str, script: &str) -> Program {
 }
 
 pub async fn end_of_a_program_is_noticed_with_its_last_lines(bench: &Bench) {
-    let process = bench
-        .processes
-        .spawn(shell("ends", "echo first; echo last words; exit 7"));
+    let process = bench.processes.spawn(shell("ends", "echo first; echo last words; exit 7"));
     let status = process.exited().await;
     assert!(status.contains('7'), "{status}");
     let lines = process.last_lines();
@@ -54,13 +52,8 @@ pub async fn end_of_a_required_program_is_everybodys_failure(_: &Bench) {
     let needed = processes.spawn(shell("needed", script));
     needed.require();
     std::fs::write(processes.root().join("go"), "").expect("a file");
-    let message = tokio::time::timeout(SOON, processes.death())
-        .await
-        .expect("the news");
-    assert!(
-        message.starts_with("needed ended: exit status: 3"),
-        "{message}"
-    );
+    let message = tokio::time::timeout(SOON, processes.death()).await.expect("the news");
+    assert!(message.starts_with("needed ended: exit status: 3"), "{message}");
     assert!(message.ends_with("last words"), "{message}");
     processes.shut_down(None);
 }
@@ -69,8 +62,7 @@ pub async fn nothing_is_left_after_the_end(_: &Bench) {
     let processes = Processes::start_supervisor();
     let root = processes.root().to_owned();
     // It ignores what asks it to end, and its child has left the process group.
-    let script =
-        "trap '' TERM INT HUP; setsid sleep 600 & echo $! > child; while :; do sleep 600; done";
+    let script = "trap '' TERM INT HUP; setsid sleep 600 & echo $! > child; while :; do sleep 600; done";
     let stubborn = processes.spawn(shell("stubborn", script));
     let child = read_pid(&root.join("child")).await;
     let own = stubborn.pid().await;
@@ -102,11 +94,9 @@ async fn kill_a_bench() {
     let two = read_pid(&pids.join("two")).await;
     bench.kill().expect("to kill it");
     bench.wait().expect("its end");
-    wait::until_true(SOON, "everything to be gone", async || {
-        match (lives(one), lives(two), pids.exists()) {
-            (false, false, false) => Ok(()),
-            seen => Err(format!("lives, lives, exists: {seen:?}")),
-        }
+    wait::until_true(SOON, "everything to be gone", async || match (lives(one), lives(two), pids.exists()) {
+        (false, false, false) => Ok(()),
+        seen => Err(format!("lives, lives, exists: {seen:?}")),
     })
     .await;
 }
@@ -129,18 +119,9 @@ pub async fn everything_listens_on_loopback_only(bench: &Bench) {
 /// The addresses, as the kernel writes them, on which a process listens.
 fn listening(pid: u32) -> Vec<String> {
     let directory = PathBuf::from(format!("/proc/{pid}"));
-    let links = std::fs::read_dir(directory.join("fd"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let own: Vec<String> = links
-        .filter_map(|entry| {
-            std::fs::read_link(entry.path())
-                .ok()?
-                .to_str()
-                .map(str::to_owned)
-        })
-        .collect();
+    let links = std::fs::read_dir(directory.join("fd")).into_iter().flatten().flatten();
+    let own: Vec<String> =
+        links.filter_map(|entry| std::fs::read_link(entry.path()).ok()?.to_str().map(str::to_owned)).collect();
     let mut found = Vec::new();
     for table in ["net/tcp", "net/tcp6"] {
         let text = std::fs::read_to_string(directory.join(table)).unwrap_or_default();

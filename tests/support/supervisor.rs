@@ -64,13 +64,9 @@ type Running = Arc<Mutex<HashMap<u64, Pid>>>;
 
 /// Runs until standard input closes.
 pub fn run() {
-    let root = tempfile::Builder::new()
-        .prefix("windlass-bench-")
-        .tempdir()
-        .expect("a temporary directory");
+    let root = tempfile::Builder::new().prefix("windlass-bench-").tempdir().expect("a temporary directory");
     // What a killed program leaves behind becomes our child, and is ended too.
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .expect("to adopt orphaned processes");
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("to adopt orphaned processes");
     say(&Event::Root(root.path().to_owned()));
     let running = Running::default();
     let mut keep = None;
@@ -110,10 +106,7 @@ fn start(spawn: Spawn, running: &Running) {
         Ok(mut child) => {
             let pid = Pid::from_child(&child);
             running.lock().expect("the lock").insert(id, pid);
-            say(&Event::Spawned {
-                id,
-                pid: child.id(),
-            });
+            say(&Event::Spawned { id, pid: child.id() });
             let running = Arc::clone(running);
             std::thread::spawn(move || {
                 let status = match child.wait() {
@@ -137,9 +130,7 @@ fn command(spawn: &Spawn) -> std::io::Result<Command> {
     let setpriv = Path::new("/usr/bin/setpriv");
     let mut command = if setpriv.exists() {
         let mut command = Command::new(setpriv);
-        command
-            .args(["--pdeathsig", "KILL", "--"])
-            .arg(&spawn.program);
+        command.args(["--pdeathsig", "KILL", "--"]).arg(&spawn.program);
         command
     } else {
         Command::new(&spawn.program)
