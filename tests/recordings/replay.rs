@@ -73,6 +73,7 @@ pub fn component(name: &str, manifest: Map<String, Value>, chart_version: &str) 
         canary: None,
         hook: false,
         delete_data: false,
+        replaces: false,
     }
 }
 
