@@ -110,29 +110,6 @@ pub async fn everything_listens_on_loopback_only(bench: &Bench) {
     assert!(seen >= 10, "only {seen} sockets seen");
 }
 
-<<<<<<< HEAD
-/// The addresses, as the kernel writes them, on which a process listens.
-fn listening(pid: u32) -> Vec<String> {
-    let directory = PathBuf::from(format!("/proc/{pid}"));
-    let links = std::fs::read_dir(directory.join("fd")).into_iter().flatten().flatten();
-    let own: Vec<String> =
-        links.filter_map(|entry| std::fs::read_link(entry.path()).ok()?.to_str().map(str::to_owned)).collect();
-    let mut found = Vec::new();
-    for table in ["net/tcp", "net/tcp6"] {
-        let text = std::fs::read_to_string(directory.join(table)).unwrap_or_default();
-        for line in text.lines().skip(1) {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            // Local address, state LISTEN, inode.
-            if fields[3] == "0A" && own.contains(&format!("socket:[{}]", fields[9])) {
-                found.push(fields[1].to_owned());
-            }
-        }
-    }
-    found
-}
-
-=======
->>>>>>> bench
 async fn read_pid(path: &Path) -> u32 {
     wait::until_true(SOON, "a process id", async || {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;

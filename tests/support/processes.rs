@@ -157,10 +157,7 @@ impl Processes {
     pub fn spawn(&self, program: Program) -> Process {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let log = self.0.root.join("logs").join(format!("{}.log", program.name));
-<<<<<<< HEAD
-=======
         let log_start = std::fs::read(&log).map_or(0, |text| text.len());
->>>>>>> bench
         let entry = Entry {
             name: program.name.clone(),
             log: log.clone(),
@@ -177,11 +174,7 @@ impl Processes {
             directory: self.0.root.clone(),
             log: log.clone(),
         }));
-<<<<<<< HEAD
-        Process { id, name: program.name, log, state, inner: Arc::clone(&self.0) }
-=======
         Process { id, name: program.name, log, log_start, state, inner: Arc::clone(&self.0) }
->>>>>>> bench
     }
 
     fn environment(&self, own: Vec<(String, String)>) -> BTreeMap<String, String> {
@@ -208,10 +201,6 @@ impl Processes {
         for _ in 0..TRIES {
             let ports = [0; PORTS].map(|_: u16| ports::free());
             let process = self.spawn(program(ports));
-<<<<<<< HEAD
-            let before = process.log_length();
-            let failure = process.until_ready(started, async || ready(ports).await).await;
-=======
             let failure = process
                 .until_ready(started, async || {
                     ready(ports).await?;
@@ -219,7 +208,6 @@ impl Processes {
                     process.listens_on(&ports)
                 })
                 .await;
->>>>>>> bench
             match failure {
                 None => {
                     process.require();
