@@ -1,1 +1,34 @@
-fn main() {}
+//! Parses arguments, runs a command, turns errors into exit codes.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use windlass::cli::{Arguments, EXIT_IO, Streams, run};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let (mut stdin, mut stdout, mut stderr) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let mut streams = Streams {
+        color_stdout: !plain && stdout.is_terminal(),
+        color_stderr: !plain && stderr.is_terminal(),
+        stdin: &mut stdin,
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+    };
+    let outcome = run(arguments, &mut streams).and_then(|exit| Ok((exit, streams.stdout.flush()?)));
+    match outcome {
+        Ok((exit, ())) => exit.into(),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(stderr, "error: {error:#}");
+            ExitCode::from(EXIT_IO)
+        }
+    }
+}
+
+/// Whoever read our output has read enough: `windlass render … | head` is no error.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
+}

@@ -54,13 +54,6 @@ pub async fn application_syncs_a_chart(bench: &Bench) {
     });
     argocd.application(&namespace, source, &namespace).await;
     argocd.synced(&namespace, "1.1.0", SOON).await;
-    let deployment = cluster
-        .api::<Deployment>(&namespace)
-        .get("it")
-        .await
-        .expect("it");
-    assert_eq!(
-        deployment.status.and_then(|status| status.ready_replicas),
-        Some(2)
-    );
+    let deployment = cluster.api::<Deployment>(&namespace).get("it").await.expect("it");
+    assert_eq!(deployment.status.and_then(|status| status.ready_replicas), Some(2));
 }

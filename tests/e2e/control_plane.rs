@@ -13,11 +13,7 @@ use crate::support::wait;
 pub async fn kubernetes_is_the_version_we_build(bench: &Bench) {
     let client = bench.cluster().await.client.clone();
     let version = client.apiserver_version().await.expect("a version");
-    assert_eq!(
-        (version.major.as_str(), version.minor.as_str()),
-        ("1", "36"),
-        "{version:?}"
-    );
+    assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"), "{version:?}");
     assert!(version.git_version.starts_with("v1.36."), "{version:?}");
 }
 
@@ -46,9 +42,7 @@ pub async fn a_recorder_sees_every_write_in_order(bench: &Bench) {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "later"}});
     cluster.apply(&namespace, secret).await;
     let maps: Api<ConfigMap> = cluster.api(&namespace);
-    maps.delete("there", &DeleteParams::default())
-        .await
-        .expect("a deletion");
+    maps.delete("there", &DeleteParams::default()).await.expect("a deletion");
 
     let log = recorder.complete().await;
     let own: Vec<_> = log

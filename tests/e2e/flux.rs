@@ -46,22 +46,15 @@ pub async fn kustomization_applies_from_our_git_server(bench: &Bench) {
     map_says(bench, &namespace, "first").await;
 
     let commit = repository.commit(&[("deploy/map.yaml", &MAP.replace("TEXT", "second"))]);
-    let sources = cluster
-        .dynamic("source.toolkit.fluxcd.io/v1", "GitRepository", &namespace)
-        .await;
+    let sources = cluster.dynamic("source.toolkit.fluxcd.io/v1", "GitRepository", &namespace).await;
     let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": commit}}});
-    sources
-        .patch("it", &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .expect("a request");
+    sources.patch("it", &PatchParams::default(), &Patch::Merge(patch)).await.expect("a request");
     map_says(bench, &namespace, "second").await;
 }
 
 async fn map_says(bench: &Bench, namespace: &str, text: &str) {
     let cluster = bench.cluster().await;
-    let kustomizations = cluster
-        .dynamic("kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace)
-        .await;
+    let kustomizations = cluster.dynamic("kustomize.toolkit.fluxcd.io/v1", "Kustomization", namespace).await;
     let maps = cluster.api::<ConfigMap>(namespace);
     wait::until(&maps, "from-git", SOON, text, |map| {
         let data = &map.ok_or("no such ConfigMap")?.data;
@@ -111,13 +104,8 @@ async fn chart_when<T>(
     check: impl Fn(&Value) -> Result<T, String>,
 ) -> T {
     let cluster = bench.cluster().await;
-    let charts = cluster
-        .dynamic("source.toolkit.fluxcd.io/v1", "HelmChart", namespace)
-        .await;
-    wait::until(&charts, name, SOON, what, |chart| {
-        check(&to_json(chart.ok_or("no such HelmChart")?))
-    })
-    .await
+    let charts = cluster.dynamic("source.toolkit.fluxcd.io/v1", "HelmChart", namespace).await;
+    wait::until(&charts, name, SOON, what, |chart| check(&to_json(chart.ok_or("no such HelmChart")?))).await
 }
 
 pub async fn chart_is_fetched_with_the_digest_we_published(bench: &Bench) {
@@ -129,39 +117,20 @@ pub async fn chart_is_fetched_with_the_digest_we_published(bench: &Bench) {
     })
     .await;
     assert_eq!(artifact["revision"], "1.1.0");
-    assert_eq!(
-        artifact["digest"],
-        bench.charts().await.digest("app", "1.1.0")
-    );
+    assert_eq!(artifact["digest"], bench.charts().await.digest("app", "1.1.0"));
 }
 
 pub async fn chart_published_later_is_found_when_asked(bench: &Bench) {
     let namespace = chart_repository(bench, "later").await;
     apply_chart(bench, &namespace, "conf", "7.7.7").await;
-    chart_when(
-        bench,
-        &namespace,
-        "conf",
-        "not found",
-        |chart| match wait::condition(chart, "Ready") {
-            Some(("False", reason, message)) if message.contains("7.7.7") => Ok(reason.to_owned()),
-            found => Err(format!("{found:?}")),
-        },
-    )
-    .await;
-    bench.charts().await.publish("conf", "7.7.7").await;
-    let repositories = bench
-        .cluster()
-        .await
-        .dynamic("source.toolkit.fluxcd.io/v1", "HelmRepository", &namespace)
-        .await;
-    let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}});
-    repositories
-        .patch("charts", &PatchParams::default(), &Patch::Merge(patch))
-        .await
-        .expect("a request");
-    chart_when(bench, &namespace, "conf", "ready", |chart| {
-        wait::holds(chart, "Ready")
+    chart_when(bench, &namespace, "conf", "not found", |chart| match wait::condition(chart, "Ready") {
+        Some(("False", reason, message)) if message.contains("7.7.7") => Ok(reason.to_owned()),
+        found => Err(format!("{found:?}")),
     })
     .await;
+    bench.charts().await.publish("conf", "7.7.7").await;
+    let repositories = bench.cluster().await.dynamic("source.toolkit.fluxcd.io/v1", "HelmRepository", &namespace).await;
+    let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}});
+    repositories.patch("charts", &PatchParams::default(), &Patch::Merge(patch)).await.expect("a request");
+    chart_when(bench, &namespace, "conf", "ready", |chart| wait::holds(chart, "Ready")).await;
 }

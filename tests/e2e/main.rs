@@ -1,4 +1,5 @@
 //! End-to-end tests on a real Kubernetes, Flux and Argo CD; see `docs/development.md`.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, reason = "a test program")]
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -38,8 +39,7 @@ struct Lazy {
 
 impl Lazy {
     fn started(&self) -> &Bench {
-        self.bench
-            .get_or_init(|| Bench::start(self.tools.clone(), Options::default()))
+        self.bench.get_or_init(|| Bench::start(self.tools.clone(), Options::default()))
     }
 }
 
@@ -66,10 +66,7 @@ fn run_tests() -> ExitCode {
         }
         Err(_) => Tools::default(),
     };
-    let bench = Arc::new(Lazy {
-        tools,
-        bench: OnceLock::new(),
-    });
+    let bench = Arc::new(Lazy { tools, bench: OnceLock::new() });
     let trials = trials![bench;
         // What takes longest first.
         stand_in::writes_what_the_real_controller_wrote,

@@ -43,19 +43,12 @@ fn deployment(annotations: &Value, labels: &Value) -> Value {
 async fn deploy(bench: &Bench, annotations: Value) -> String {
     let cluster = bench.cluster().await;
     let namespace = cluster.namespace("pods").await;
-    cluster
-        .apply(&namespace, deployment(&annotations, &json!({})))
-        .await;
+    cluster.apply(&namespace, deployment(&annotations, &json!({}))).await;
     namespace
 }
 
 /// Waits for a pod of the namespace that `check` accepts.
-async fn pod<T>(
-    bench: &Bench,
-    namespace: &str,
-    what: &str,
-    check: impl Fn(&Value) -> Result<T, String>,
-) -> T {
+async fn pod<T>(bench: &Bench, namespace: &str, what: &str, check: impl Fn(&Value) -> Result<T, String>) -> T {
     let api: Api<Pod> = bench.cluster().await.api(namespace);
     wait::until_all(&api, ListParams::default(), SOON, what, |pods| {
         let pod = pods.first().ok_or("no pod")?;
@@ -70,9 +63,7 @@ fn container<'a>(pod: &'a Value, list: &str) -> (bool, i64, &'a str) {
     (
         status["ready"].as_bool().unwrap_or_default(),
         status["restartCount"].as_i64().unwrap_or_default(),
-        status["state"]["waiting"]["reason"]
-            .as_str()
-            .unwrap_or_default(),
+        status["state"]["waiting"]["reason"].as_str().unwrap_or_default(),
     )
 }
 
@@ -80,10 +71,7 @@ async fn available(bench: &Bench, namespace: &str) {
     let api: Api<Deployment> = bench.cluster().await.api(namespace);
     wait::until(&api, "it", SOON, "available", |deployment| {
         let deployment = deployment.ok_or("no such Deployment")?;
-        wait::holds(
-            &serde_json::to_value(deployment).expect("JSON"),
-            "Available",
-        )
+        wait::holds(&serde_json::to_value(deployment).expect("JSON"), "Available")
     })
     .await;
 }
@@ -93,9 +81,7 @@ pub async fn deployment_becomes_ready(bench: &Bench) {
     let namespace = cluster.namespace("pods").await;
     // By label, as charts without pod annotations need it.
     let labels = behaviour("ready");
-    cluster
-        .apply(&namespace, deployment(&json!({}), &labels))
-        .await;
+    cluster.apply(&namespace, deployment(&json!({}), &labels)).await;
     available(bench, &namespace).await;
 }
 
@@ -103,27 +89,16 @@ pub async fn readiness_comes_after_the_asked_time(bench: &Bench) {
     let annotations = json!({"bench.windlass.dev/ready-after": "3s"});
     let namespace = deploy(bench, annotations).await;
     available(bench, &namespace).await;
-    pod(
-        bench,
-        &namespace,
-        "ready no sooner than 3 s after its start",
-        |pod| {
-            let time = |text: &Value| -> Timestamp {
-                text.as_str().expect("a time").parse().expect("a time")
-            };
-            let conditions = pod["status"]["conditions"]
-                .as_array()
-                .ok_or("no conditions")?;
-            let ready = conditions
-                .iter()
-                .find(|condition| condition["type"] == "Ready");
-            let ready = time(&ready.ok_or("no Ready")?["lastTransitionTime"]);
-            let took = ready.duration_since(time(&pod["status"]["startTime"]));
-            // Times are in whole seconds.
-            assert!(took >= SignedDuration::from_secs(2), "ready after {took}");
-            Ok(())
-        },
-    )
+    pod(bench, &namespace, "ready no sooner than 3 s after its start", |pod| {
+        let time = |text: &Value| -> Timestamp { text.as_str().expect("a time").parse().expect("a time") };
+        let conditions = pod["status"]["conditions"].as_array().ok_or("no conditions")?;
+        let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
+        let ready = time(&ready.ok_or("no Ready")?["lastTransitionTime"]);
+        let took = ready.duration_since(time(&pod["status"]["startTime"]));
+        // Times are in whole seconds.
+        assert!(took >= SignedDuration::from_secs(2), "ready after {took}");
+        Ok(())
+    })
     .await;
 }
 
@@ -148,40 +123,29 @@ pub async fn crashing_pod_counts_its_restarts(bench: &Bench) {
     let cluster = bench.cluster().await;
     let namespace = cluster.namespace("pods").await;
     let recorder = Recorder::start(cluster, &namespace, &[("v1", "Pod")]).await;
-    cluster
-        .apply(&namespace, deployment(&annotations, &json!({})))
-        .await;
-    pod(bench, &namespace, "crashed twice", |pod| {
-        match container(pod, "containerStatuses") {
-            (false, 2.., "CrashLoopBackOff") => {
-                let last = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
-                assert_eq!(last["exitCode"], 1, "{pod:#}");
-                Ok(())
-            }
-            seen => Err(format!("{seen:?}")),
+    cluster.apply(&namespace, deployment(&annotations, &json!({}))).await;
+    pod(bench, &namespace, "crashed twice", |pod| match container(pod, "containerStatuses") {
+        (false, 2.., "CrashLoopBackOff") => {
+            let last = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+            assert_eq!(last["exitCode"], 1, "{pod:#}");
+            Ok(())
         }
+        seen => Err(format!("{seen:?}")),
     })
     .await;
     let log = recorder.complete().await;
     first(&log, "the pod ready before it crashed", |entry| {
         container(&entry.object, "containerStatuses") == (true, 0, "")
     });
-    first(&log, "the pod restarted", |entry| {
-        container(&entry.object, "containerStatuses") == (true, 1, "")
-    });
+    first(&log, "the pod restarted", |entry| container(&entry.object, "containerStatuses") == (true, 1, ""));
 }
 
 pub async fn image_pull_error_is_told(bench: &Bench) {
     let namespace = deploy(bench, behaviour("image-pull-error")).await;
-    pod(
-        bench,
-        &namespace,
-        "ImagePullBackOff",
-        |pod| match container(pod, "containerStatuses") {
-            (false, 0, "ImagePullBackOff") if pod["status"]["phase"] == "Pending" => Ok(()),
-            seen => Err(format!("{seen:?}")),
-        },
-    )
+    pod(bench, &namespace, "ImagePullBackOff", |pod| match container(pod, "containerStatuses") {
+        (false, 0, "ImagePullBackOff") if pod["status"]["phase"] == "Pending" => Ok(()),
+        seen => Err(format!("{seen:?}")),
+    })
     .await;
 }
 
@@ -191,23 +155,14 @@ pub async fn failing_init_container_holds_the_pod(bench: &Bench) {
         "bench.windlass.dev/restart-after": "200ms",
     });
     let namespace = deploy(bench, annotations).await;
-    pod(
-        bench,
-        &namespace,
-        "its init container failed twice",
-        |pod| {
-            let init = container(pod, "initContainerStatuses");
-            let main = container(pod, "containerStatuses");
-            match (condition(pod, "Initialized"), init, main) {
-                (
-                    Some(("False", _, _)),
-                    (false, 2.., "CrashLoopBackOff"),
-                    (false, 0, "PodInitializing"),
-                ) => Ok(()),
-                seen => Err(format!("{seen:?}")),
-            }
-        },
-    )
+    pod(bench, &namespace, "its init container failed twice", |pod| {
+        let init = container(pod, "initContainerStatuses");
+        let main = container(pod, "containerStatuses");
+        match (condition(pod, "Initialized"), init, main) {
+            (Some(("False", _, _)), (false, 2.., "CrashLoopBackOff"), (false, 0, "PodInitializing")) => Ok(()),
+            seen => Err(format!("{seen:?}")),
+        }
+    })
     .await;
 }
 
@@ -227,10 +182,7 @@ async fn job_ends_as(bench: &Bench, behaviour_name: &str, expected: &str) {
     cluster.apply(&namespace, job).await;
     let api: Api<Job> = cluster.api(&namespace);
     wait::until(&api, "it", SOON, expected, |job| {
-        wait::holds(
-            &serde_json::to_value(job.ok_or("no such Job")?).expect("JSON"),
-            expected,
-        )
+        wait::holds(&serde_json::to_value(job.ok_or("no such Job")?).expect("JSON"), expected)
     })
     .await;
 }

@@ -71,15 +71,10 @@ impl ArgoCd {
         // The repo-server looks for the plugin's socket when it is asked.
         let ((redis, redis_process), cmp_server) = tokio::join!(redis, plugin);
         let (repo_server, repo_process) = installation.repo_server(&redis).await;
-        let controller = installation
-            .application_controller(&redis, &repo_server)
-            .await;
+        let controller = installation.application_controller(&redis, &repo_server).await;
         let mut programs = vec![redis_process, repo_process, controller];
         programs.extend(cmp_server);
-        Self {
-            cluster: cluster.clone(),
-            _programs: programs,
-        }
+        Self { cluster: cluster.clone(), _programs: programs }
     }
 
     /// Merges entries into `argocd-cm`.
@@ -108,10 +103,7 @@ impl ArgoCd {
 
     /// Asks for a comparison that reads the repository anew.
     pub async fn refresh(&self, name: &str) {
-        let api = self
-            .cluster
-            .dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE)
-            .await;
+        let api = self.cluster.dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE).await;
         let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}});
         api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
             .await
@@ -120,10 +112,7 @@ impl ArgoCd {
 
     /// Waits until an Application is Synced and Healthy at a revision.
     pub async fn synced(&self, name: &str, revision: &str, deadline: Duration) {
-        let api = self
-            .cluster
-            .dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE)
-            .await;
+        let api = self.cluster.dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE).await;
         let what = format!("Synced and Healthy at {revision}");
         wait::until(&api, name, deadline, &what, |application| {
             let application = to_json(application.ok_or("no such Application")?);
@@ -192,10 +181,7 @@ impl Installation<'_> {
         let program = |[]: [u16; 0]| {
             self.program("argocd-cmp-server")
                 .env_path("ARGOCD_CMP_WORKDIR", &self.path("cmp"))
-                .arguments([
-                    "--config-dir-path".to_owned(),
-                    configuration.display().to_string(),
-                ])
+                .arguments(["--config-dir-path".to_owned(), configuration.display().to_string()])
         };
         let sockets = self.path("plugins");
         let ready = async |[]: [u16; 0]| {

@@ -34,10 +34,9 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let configuration = repository().join("argocd-plugin/plugin.yaml");
-        let plugin = configuration.exists().then(|| Plugin {
-            configuration,
-            binary: PathBuf::from(env!("CARGO_BIN_EXE_windlass")),
-        });
+        let plugin = configuration
+            .exists()
+            .then(|| Plugin { configuration, binary: PathBuf::from(env!("CARGO_BIN_EXE_windlass")) });
         Self {
             nodes: 5,
             plugin,
@@ -64,11 +63,8 @@ impl Bench {
     /// Starts the supervisor; the parts follow when asked for. Ctrl-C and SIGTERM end the
     /// bench and this process.
     pub fn start(tools: Tools, options: Options) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(4)
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().expect("a runtime");
         let processes = Processes::start_supervisor();
         runtime.spawn(end_on_signal(processes.clone()));
         Self {
@@ -173,8 +169,7 @@ impl Bench {
     /// Our own program as the administrator; the name is that of its log.
     pub async fn windlass(&self, name: &str) -> Program {
         let kubeconfig = &self.control_plane().await.kubeconfig;
-        Program::new(name, PathBuf::from(env!("CARGO_BIN_EXE_windlass")))
-            .env_path("KUBECONFIG", kubeconfig)
+        Program::new(name, PathBuf::from(env!("CARGO_BIN_EXE_windlass"))).env_path("KUBECONFIG", kubeconfig)
     }
 
     /// source-controller and kustomize-controller.
@@ -229,10 +224,7 @@ struct Time<'a> {
 
 impl<'a> Time<'a> {
     fn of(what: &'a str) -> Self {
-        Self {
-            what,
-            started: Instant::now(),
-        }
+        Self { what, started: Instant::now() }
     }
 }
 

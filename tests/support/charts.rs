@@ -30,12 +30,7 @@ pub struct Charts {
 
 impl Charts {
     pub async fn publish_all(helm: PathBuf, directory: PathBuf, server: &str) -> Self {
-        let charts = Self {
-            helm,
-            directory,
-            url: format!("{server}/charts"),
-            index: Mutex::new(()),
-        };
+        let charts = Self { helm, directory, url: format!("{server}/charts"), index: Mutex::new(()) };
         for (name, versions) in PUBLISHED {
             let packages = versions.iter().map(|version| charts.package(name, version));
             futures_util::future::join_all(packages).await;
@@ -72,19 +67,13 @@ impl Charts {
     async fn write_index(&self) {
         let _one_at_a_time = self.index.lock().await;
         let mut command = self.command("repo");
-        command
-            .arg("index")
-            .arg(&self.directory)
-            .args(["--url", &self.url]);
+        command.arg("index").arg(&self.directory).args(["--url", &self.url]);
         run(command).await;
     }
 
     fn command(&self, name: &str) -> Command {
         let mut command = Command::new(&self.helm);
-        command
-            .arg(name)
-            .env("HELM_CACHE_HOME", &self.directory)
-            .kill_on_drop(true);
+        command.arg(name).env("HELM_CACHE_HOME", &self.directory).kill_on_drop(true);
         command
     }
 }
@@ -96,9 +85,5 @@ pub fn source(name: &str) -> PathBuf {
 
 async fn run(mut command: Command) {
     let output = command.output().await.expect("helm");
-    assert!(
-        output.status.success(),
-        "helm: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "helm: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -38,14 +38,10 @@ impl Cluster {
 
     pub async fn named_namespace(&self, name: &str) {
         let api: Api<Namespace> = Api::all(self.client.clone());
-        let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        api.create(
-            &Default::default(),
-            &serde_json::from_value(namespace).expect("a namespace"),
-        )
-        .await
-        .unwrap_or_else(|error| panic!("namespace {name}: {error}"));
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        api.create(&Default::default(), &serde_json::from_value(namespace).expect("a namespace"))
+            .await
+            .unwrap_or_else(|error| panic!("namespace {name}: {error}"));
     }
 
     /// Typed objects of one namespace.
@@ -59,12 +55,7 @@ impl Cluster {
 
     /// Objects of a kind that is known by name only; the namespace is ignored for
     /// cluster-scoped kinds.
-    pub async fn dynamic(
-        &self,
-        api_version: &str,
-        kind: &str,
-        namespace: &str,
-    ) -> Api<DynamicObject> {
+    pub async fn dynamic(&self, api_version: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
         let (resource, scope) = self.discover(api_version, kind).await;
         match scope {
             Scope::Cluster => Api::all_with(self.client.clone(), &resource),
@@ -83,9 +74,7 @@ impl Cluster {
 
     /// Server-side applies one object; `namespace` is for those that name none.
     pub async fn apply(&self, namespace: &str, object: Value) -> DynamicObject {
-        self.try_apply(namespace, object.clone())
-            .await
-            .unwrap_or_else(|error| panic!("apply of {object:#}: {error}"))
+        self.try_apply(namespace, object.clone()).await.unwrap_or_else(|error| panic!("apply of {object:#}: {error}"))
     }
 
     pub async fn try_apply(&self, namespace: &str, object: Value) -> kube::Result<DynamicObject> {
@@ -108,9 +97,7 @@ impl Cluster {
 
     /// Deletes an object, and waits until it is gone.
     pub async fn delete(&self, api: &Api<DynamicObject>, name: &str, deadline: Duration) {
-        api.delete(name, &DeleteParams::default())
-            .await
-            .unwrap_or_else(|error| panic!("delete of {name}: {error}"));
+        api.delete(name, &DeleteParams::default()).await.unwrap_or_else(|error| panic!("delete of {name}: {error}"));
         wait::until(api, name, deadline, "gone", |object| match object {
             None => Ok(()),
             Some(object) => Err(format!("still there, finalizers {:?}", object.finalizers())),
@@ -120,8 +107,7 @@ impl Cluster {
 
     /// Applies all CRDs of a directory, and waits until they are served.
     pub async fn apply_crds(&self, directory: &Path) {
-        let entries = std::fs::read_dir(directory)
-            .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        let entries = std::fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
         let crds = entries.flatten().map(|entry| async move {
             let text = std::fs::read_to_string(entry.path()).expect("a CRD file");
             let name = self.apply_crd_text(text).await;
@@ -133,20 +119,14 @@ impl Cluster {
     /// Sends the text as it is: some are a megabyte, which takes seconds to parse here.
     async fn apply_crd_text(&self, text: String) -> String {
         let (_, metadata) = text.split_once("\nmetadata:\n").expect("metadata");
-        let name = metadata
-            .lines()
-            .find_map(|line| line.strip_prefix("  name: "));
+        let name = metadata.lines().find_map(|line| line.strip_prefix("  name: "));
         let name = name.expect("a name").to_owned();
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let request =
-            axum::http::Request::patch(format!("{path}/{name}?fieldManager={MANAGER}&force=true"))
-                .header("Content-Type", "application/apply-patch+yaml")
-                .body(text.into_bytes())
-                .expect("a request");
-        self.client
-            .request_text(request)
-            .await
-            .unwrap_or_else(|error| panic!("CRD {name}: {error}"));
+        let request = axum::http::Request::patch(format!("{path}/{name}?fieldManager={MANAGER}&force=true"))
+            .header("Content-Type", "application/apply-patch+yaml")
+            .body(text.into_bytes())
+            .expect("a request");
+        self.client.request_text(request).await.unwrap_or_else(|error| panic!("CRD {name}: {error}"));
         name
     }
 
@@ -178,10 +158,7 @@ impl Cluster {
 /// The documents of a YAML stream, empty ones left out.
 pub fn documents(text: &str) -> Vec<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).expect("YAML");
-    documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect()
+    documents.into_iter().filter(|document| !document.is_null()).collect()
 }
 
 /// An object as JSON.

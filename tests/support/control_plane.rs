@@ -25,8 +25,7 @@ impl ControlPlane {
         let credentials = Credentials::create(&directory);
         let (endpoint, etcd) = start_etcd(tools, processes).await;
         let kubeconfig = processes.root().join("kubeconfig");
-        let (server, client, apiserver) =
-            start_apiserver(tools, processes, &credentials, &endpoint, &kubeconfig).await;
+        let (server, client, apiserver) = start_apiserver(tools, processes, &credentials, &endpoint, &kubeconfig).await;
         let stages = directory.join("stages.yaml");
         std::fs::write(&stages, STAGES.join("---\n")).expect("a file of the bench");
         let (manager, scheduler, kwok) = tokio::join!(
@@ -34,12 +33,7 @@ impl ControlPlane {
             start_scheduler(tools, processes, &kubeconfig),
             start_kwok(tools, processes, &kubeconfig, &stages),
         );
-        Self {
-            client,
-            kubeconfig,
-            server,
-            _programs: vec![etcd, apiserver, manager, scheduler, kwok],
-        }
+        Self { client, kubeconfig, server, _programs: vec![etcd, apiserver, manager, scheduler, kwok] }
     }
 }
 
@@ -65,11 +59,8 @@ async fn start_etcd(tools: &Tools, processes: &Processes) -> (String, Process) {
             .argument(format!("--initial-advertise-peer-urls={peer}"))
             .argument(format!("--initial-cluster=default={peer}"))
     };
-    let ([client, _], process) = processes
-        .start(program, async |[client, _]| {
-            super::http::get(client, "/health").await.map(drop)
-        })
-        .await;
+    let ([client, _], process) =
+        processes.start(program, async |[client, _]| super::http::get(client, "/health").await.map(drop)).await;
     (format!("http://127.0.0.1:{client}"), process)
 }
 
@@ -87,21 +78,12 @@ async fn start_apiserver(
             .argument(format!("--etcd-servers={etcd}"))
             .argument("--bind-address=127.0.0.1")
             .argument(format!("--secure-port={port}"))
-            .argument(format!(
-                "--tls-cert-file={}",
-                file(&credentials.certificate)
-            ))
+            .argument(format!("--tls-cert-file={}", file(&credentials.certificate)))
             .argument(format!("--tls-private-key-file={}", file(&credentials.key)))
             .argument(format!("--token-auth-file={}", file(&credentials.tokens)))
             .argument("--service-account-issuer=https://kubernetes.default.svc")
-            .argument(format!(
-                "--service-account-signing-key-file={}",
-                file(&credentials.service_account_key)
-            ))
-            .argument(format!(
-                "--service-account-key-file={}",
-                file(&credentials.service_account_public_key)
-            ))
+            .argument(format!("--service-account-signing-key-file={}", file(&credentials.service_account_key)))
+            .argument(format!("--service-account-key-file={}", file(&credentials.service_account_public_key)))
             .arguments([
                 "--authorization-mode=RBAC",
                 "--service-cluster-ip-range=10.96.0.0/16",
@@ -113,9 +95,7 @@ async fn start_apiserver(
                 "--profiling=false",
             ])
     };
-    let ([port], process) = processes
-        .start(program, async |_| api_is_ready(kubeconfig).await)
-        .await;
+    let ([port], process) = processes.start(program, async |_| api_is_ready(kubeconfig).await).await;
     let client = client(kubeconfig).await.expect("a client");
     (format!("https://127.0.0.1:{port}"), client, process)
 }
@@ -123,9 +103,8 @@ async fn start_apiserver(
 /// A client for the administrator.
 pub async fn client(kubeconfig: &Path) -> Result<Client, String> {
     let read = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
-    let mut config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
-        .await
-        .map_err(|error| error.to_string())?;
+    let mut config =
+        Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.map_err(|error| error.to_string())?;
     config.connect_timeout = Some(Duration::from_secs(5));
     // Retries of its own would hide what the API server answers.
     config.default_retry = false;
@@ -144,9 +123,7 @@ async fn api_is_ready(kubeconfig: &Path) -> Result<(), String> {
 }
 
 fn http_get(path: &str) -> axum::http::Request<Vec<u8>> {
-    axum::http::Request::get(path)
-        .body(Vec::new())
-        .expect("a request")
+    axum::http::Request::get(path).body(Vec::new()).expect("a request")
 }
 
 async fn start_controller_manager(
@@ -159,14 +136,8 @@ async fn start_controller_manager(
     let program = |[port]: [u16; 1]| {
         Program::new(name, tools.path(name))
             .argument(format!("--kubeconfig={}", kubeconfig.display()))
-            .argument(format!(
-                "--service-account-private-key-file={}",
-                credentials.service_account_key.display()
-            ))
-            .argument(format!(
-                "--root-ca-file={}",
-                credentials.authority.display()
-            ))
+            .argument(format!("--service-account-private-key-file={}", credentials.service_account_key.display()))
+            .argument(format!("--root-ca-file={}", credentials.authority.display()))
             .argument(format!("--secure-port={port}"))
             .arguments([
                 "--bind-address=127.0.0.1",
@@ -176,10 +147,7 @@ async fn start_controller_manager(
                 "--kube-api-burst=1000",
                 "--node-monitor-period=1s",
             ])
-            .env_path(
-                "TMPDIR",
-                &processes.directory("tmp/kube-controller-manager"),
-            )
+            .env_path("TMPDIR", &processes.directory("tmp/kube-controller-manager"))
     };
     let ready = async |[port]: [u16; 1]| super::ports::connect(port).await;
     processes.start(program, ready).await.1
@@ -197,20 +165,12 @@ async fn start_scheduler(tools: &Tools, processes: &Processes, kubeconfig: &Path
     processes.start(program, ready).await.1
 }
 
-async fn start_kwok(
-    tools: &Tools,
-    processes: &Processes,
-    kubeconfig: &Path,
-    stages: &Path,
-) -> Process {
+async fn start_kwok(tools: &Tools, processes: &Processes, kubeconfig: &Path, stages: &Path) -> Process {
     let program = |[port]: [u16; 1]| {
         Program::new("kwok", tools.path("kwok"))
             .argument(format!("--kubeconfig={}", kubeconfig.display()))
             .argument(format!("--config={}", stages.display()))
-            .argument(format!(
-                "--manage-nodes-with-label-selector={}",
-                super::nodes::KUBELET
-            ))
+            .argument(format!("--manage-nodes-with-label-selector={}", super::nodes::KUBELET))
             .argument(format!("--server-address=127.0.0.1:{port}"))
             .arguments(["--node-ip=127.0.0.1", "--cidr=10.0.0.1/16"])
     };

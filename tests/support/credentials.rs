@@ -22,12 +22,8 @@ impl Credentials {
         let authority_key = KeyPair::generate().expect("a key");
         let mut authority = CertificateParams::new([]).expect("parameters");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority
-            .distinguished_name
-            .push(DnType::CommonName, "bench");
-        let authority_certificate = authority
-            .self_signed(&authority_key)
-            .expect("a certificate");
+        authority.distinguished_name.push(DnType::CommonName, "bench");
+        let authority_certificate = authority.self_signed(&authority_key).expect("a certificate");
         let issuer = Issuer::new(authority, authority_key);
         let key = KeyPair::generate().expect("a key");
         let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned);
@@ -47,10 +43,7 @@ impl Credentials {
             key: write("apiserver.key", &key.serialize_pem()),
             service_account_key: write("sa.key", &service_account_key.serialize_pem()),
             service_account_public_key: write("sa.pub", &service_account_key.public_key_pem()),
-            tokens: write(
-                "tokens.csv",
-                &format!("{token},admin,admin,system:masters\n"),
-            ),
+            tokens: write("tokens.csv", &format!("{token},admin,admin,system:masters\n")),
             token,
         }
     }

@@ -17,12 +17,7 @@ pub struct Flux {
 }
 
 impl Flux {
-    pub async fn start(
-        tools: &Tools,
-        processes: &Processes,
-        control_plane: &ControlPlane,
-        cluster: &Cluster,
-    ) -> Self {
+    pub async fn start(tools: &Tools, processes: &Processes, control_plane: &ControlPlane, cluster: &Cluster) -> Self {
         cluster.apply_crds(&tools.path("crds").join("flux")).await;
         cluster.named_namespace("flux-system").await;
         let kubeconfig = &control_plane.kubeconfig;
@@ -30,17 +25,11 @@ impl Flux {
             start_source_controller(tools, processes, kubeconfig),
             start_kustomize_controller(tools, processes, kubeconfig),
         );
-        Self {
-            _programs: [source, kustomize],
-        }
+        Self { _programs: [source, kustomize] }
     }
 }
 
-async fn start_source_controller(
-    tools: &Tools,
-    processes: &Processes,
-    kubeconfig: &Path,
-) -> Process {
+async fn start_source_controller(tools: &Tools, processes: &Processes, kubeconfig: &Path) -> Process {
     let storage = processes.directory("source-controller");
     let program = |[health, storage_port]: [u16; 2]| {
         controller(tools, processes, "source-controller", kubeconfig, health)
@@ -55,11 +44,7 @@ async fn start_source_controller(
     processes.start(program, ready).await.1
 }
 
-async fn start_kustomize_controller(
-    tools: &Tools,
-    processes: &Processes,
-    kubeconfig: &Path,
-) -> Process {
+async fn start_kustomize_controller(tools: &Tools, processes: &Processes, kubeconfig: &Path) -> Process {
     let program = |[health]: [u16; 1]| {
         controller(tools, processes, "kustomize-controller", kubeconfig, health)
             .argument("--interval-jitter-percentage=0")
@@ -83,25 +68,11 @@ pub async fn start_helm_controller(
     processes.start(program, ready).await.1
 }
 
-fn controller(
-    tools: &Tools,
-    processes: &Processes,
-    name: &str,
-    kubeconfig: &Path,
-    health: u16,
-) -> Program {
-    program(tools, processes, name, kubeconfig, health)
-        .argument("--events-addr=")
-        .argument("--metrics-addr=0")
+fn controller(tools: &Tools, processes: &Processes, name: &str, kubeconfig: &Path, health: u16) -> Program {
+    program(tools, processes, name, kubeconfig, health).argument("--events-addr=").argument("--metrics-addr=0")
 }
 
-fn program(
-    tools: &Tools,
-    processes: &Processes,
-    name: &str,
-    kubeconfig: &Path,
-    health: u16,
-) -> Program {
+fn program(tools: &Tools, processes: &Processes, name: &str, kubeconfig: &Path, health: u16) -> Program {
     Program::new(name, tools.path(name))
         .argument(format!("--health-addr=127.0.0.1:{health}"))
         .env_path("KUBECONFIG", kubeconfig)

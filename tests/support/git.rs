@@ -16,11 +16,7 @@ pub struct Repository {
 impl Repository {
     /// An empty one in the directory that the bench serves.
     pub fn create(git: &Path, repositories: &Path, name: &str) -> Self {
-        let repository = Self {
-            path: repositories.join(name),
-            name: name.to_owned(),
-            git: git.to_owned(),
-        };
+        let repository = Self { path: repositories.join(name), name: name.to_owned(), git: git.to_owned() };
         std::fs::create_dir_all(&repository.path).expect("a directory");
         repository.run(&["init", "--quiet", "--initial-branch=main"]);
         repository
@@ -71,11 +67,7 @@ impl Repository {
             .output()
             .expect("git");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(
-            output.status.success(),
-            "git {arguments:?}: {}",
-            text(&output.stderr)
-        );
+        assert!(output.status.success(), "git {arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 }

@@ -38,10 +38,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         Some("stay") => stay(&arguments[1..]),
         Some("down") => down(),
         Some("hold") => hold(),
-        _ => Err(
-            "bench up [--nodes N] [--flux] [--helm-controller] [--argocd], or bench down"
-                .to_owned(),
-        ),
+        _ => Err("bench up [--nodes N] [--flux] [--helm-controller] [--argocd], or bench down".to_owned()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -112,10 +109,7 @@ fn stay(arguments: &[String]) -> Result<(), String> {
             bench.argocd().await;
         }
         let kubeconfig = &control_plane.kubeconfig;
-        let state = State {
-            pid: rustix::process::getpid().as_raw_nonzero().get(),
-            kubeconfig: kubeconfig.clone(),
-        };
+        let state = State { pid: rustix::process::getpid().as_raw_nonzero().get(), kubeconfig: kubeconfig.clone() };
         let text = serde_json::to_string(&state).map_err(|error| error.to_string())?;
         std::fs::write(state_file(), text).map_err(|error| error.to_string())?;
         println!("export KUBECONFIG={}", kubeconfig.display());

@@ -34,21 +34,13 @@ impl HttpServer {
         // Port 0: the kernel gives one, and nobody can take it in between.
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let address = listener.local_addr().expect("its address");
-        let served = Served {
-            git,
-            repositories: repositories.clone(),
-            charts: charts.clone(),
-        };
+        let served = Served { git, repositories: repositories.clone(), charts: charts.clone() };
         let router = Router::new()
             .route("/git/{*path}", any(git_backend))
             .route("/charts/{*path}", any(chart_file))
             .with_state(served);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self {
-            url: format!("http://{address}"),
-            repositories,
-            charts,
-        }
+        Self { url: format!("http://{address}"), repositories, charts }
     }
 }
 
@@ -102,19 +94,13 @@ fn cgi_headers(headers: &HeaderMap) -> Vec<(&'static str, String)> {
         ("git-protocol", "HTTP_GIT_PROTOCOL"),
     ];
     let value = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
-    names
-        .into_iter()
-        .filter_map(|(name, variable)| Some((variable, value(name)?)))
-        .collect()
+    names.into_iter().filter_map(|(name, variable)| Some((variable, value(name)?))).collect()
 }
 
 async fn run(mut command: tokio::process::Command, body: Bytes) -> std::io::Result<Vec<u8>> {
     let mut child = command.spawn()?;
     let mut input = child.stdin.take().expect("a pipe");
-    let (written, output) = tokio::join!(
-        async move { input.write_all(&body).await },
-        child.wait_with_output()
-    );
+    let (written, output) = tokio::join!(async move { input.write_all(&body).await }, child.wait_with_output());
     written?;
     Ok(output?.stdout)
 }
@@ -136,9 +122,7 @@ fn cgi_response(output: &[u8]) -> Response<Body> {
         }
     }
     let body = output[end + 4..].to_vec();
-    response
-        .body(Body::from(body))
-        .unwrap_or_else(|error| plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
+    response.body(Body::from(body)).unwrap_or_else(|error| plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))
 }
 
 fn plain(status: StatusCode, text: &str) -> Response<Body> {

@@ -47,10 +47,7 @@ impl Nodes {
         }
         for name in &names {
             let what = "a ready node without taints of the node controller";
-            wait::until(&api, name, Duration::from_secs(60), what, |node| {
-                usable(node.ok_or("no such node")?)
-            })
-            .await;
+            wait::until(&api, name, Duration::from_secs(60), what, |node| usable(node.ok_or("no such node")?)).await;
         }
         names
     }
@@ -70,22 +67,13 @@ impl Nodes {
             .await
             .unwrap_or_else(|error| panic!("node {name}: {error}"));
         self.mark_pods_unready(name).await;
-        wait::until(
-            &api,
-            name,
-            Duration::from_secs(30),
-            "the taint unreachable",
-            |node| {
-                let taints = taints(node.ok_or("no such node")?);
-                match taints
-                    .iter()
-                    .any(|taint| taint == "node.kubernetes.io/unreachable")
-                {
-                    true => Ok(()),
-                    false => Err(format!("taints {taints:?}")),
-                }
-            },
-        )
+        wait::until(&api, name, Duration::from_secs(30), "the taint unreachable", |node| {
+            let taints = taints(node.ok_or("no such node")?);
+            match taints.iter().any(|taint| taint == "node.kubernetes.io/unreachable") {
+                true => Ok(()),
+                false => Err(format!("taints {taints:?}")),
+            }
+        })
         .await;
     }
 
@@ -93,10 +81,8 @@ impl Nodes {
     pub async fn revive(&self, name: &str) {
         self.label(name, Some("running")).await;
         let api: Api<Node> = Api::all(self.client.clone());
-        wait::until(&api, name, Duration::from_secs(60), "ready again", |node| {
-            usable(node.ok_or("no such node")?)
-        })
-        .await;
+        wait::until(&api, name, Duration::from_secs(60), "ready again", |node| usable(node.ok_or("no such node")?))
+            .await;
     }
 
     async fn label(&self, name: &str, value: Option<&str>) {
@@ -111,18 +97,13 @@ impl Nodes {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let selection = ListParams::default().fields(&format!("spec.nodeName={node}"));
         for pod in pods.list(&selection).await.expect("pods") {
-            let api: Api<Pod> =
-                Api::namespaced(self.client.clone(), &pod.namespace().expect("one"));
+            let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace().expect("one"));
             let patch = json!({"status": {"conditions": [
                 {"type": "Ready", "status": "False", "lastTransitionTime": now()}
             ]}});
-            api.patch_status(
-                &pod.name_any(),
-                &PatchParams::default(),
-                &Patch::Strategic(patch),
-            )
-            .await
-            .unwrap_or_else(|error| panic!("pod {}: {error}", pod.name_any()));
+            api.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(patch))
+                .await
+                .unwrap_or_else(|error| panic!("pod {}: {error}", pod.name_any()));
         }
     }
 }
@@ -153,10 +134,7 @@ fn usable(node: &Node) -> Result<(), String> {
     let object = serde_json::to_value(node).expect("JSON");
     wait::holds(&object, "Ready")?;
     let taints = taints(node);
-    match taints
-        .iter()
-        .find(|taint| taint.starts_with("node.kubernetes.io/"))
-    {
+    match taints.iter().find(|taint| taint.starts_with("node.kubernetes.io/")) {
         None => Ok(()),
         Some(taint) => Err(format!("taint {taint}")),
     }
@@ -164,16 +142,9 @@ fn usable(node: &Node) -> Result<(), String> {
 
 fn taints(node: &Node) -> Vec<String> {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    taints
-        .into_iter()
-        .flatten()
-        .map(|taint| taint.key.clone())
-        .collect()
+    taints.into_iter().flatten().map(|taint| taint.key.clone()).collect()
 }
 
 fn now() -> String {
-    jiff::Timestamp::now()
-        .round(jiff::Unit::Second)
-        .expect("a time")
-        .to_string()
+    jiff::Timestamp::now().round(jiff::Unit::Second).expect("a time").to_string()
 }

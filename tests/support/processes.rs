@@ -35,12 +35,7 @@ pub struct Program {
 
 impl Program {
     pub fn new(name: &str, path: PathBuf) -> Self {
-        Self {
-            name: name.to_owned(),
-            path,
-            arguments: Vec::new(),
-            environment: Vec::new(),
-        }
+        Self { name: name.to_owned(), path, arguments: Vec::new(), environment: Vec::new() }
     }
 
     pub fn argument(mut self, argument: impl Into<String>) -> Self {
@@ -161,11 +156,8 @@ impl Processes {
     /// Starts a program whose end nobody minds.
     pub fn spawn(&self, program: Program) -> Process {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let log = self
-            .0
-            .root
-            .join("logs")
-            .join(format!("{}.log", program.name));
+        let log = self.0.root.join("logs").join(format!("{}.log", program.name));
+        let log_start = std::fs::read(&log).map_or(0, |text| text.len());
         let entry = Entry {
             name: program.name.clone(),
             log: log.clone(),
@@ -182,13 +174,7 @@ impl Processes {
             directory: self.0.root.clone(),
             log: log.clone(),
         }));
-        Process {
-            id,
-            name: program.name,
-            log,
-            state,
-            inner: Arc::clone(&self.0),
-        }
+        Process { id, name: program.name, log, log_start, state, inner: Arc::clone(&self.0) }
     }
 
     fn environment(&self, own: Vec<(String, String)>) -> BTreeMap<String, String> {
@@ -215,9 +201,12 @@ impl Processes {
         for _ in 0..TRIES {
             let ports = [0; PORTS].map(|_: u16| ports::free());
             let process = self.spawn(program(ports));
-            let before = process.log_length();
             let failure = process
-                .until_ready(started, async || ready(ports).await)
+                .until_ready(started, async || {
+                    ready(ports).await?;
+                    // Not of another program that took a port before ours could.
+                    process.listens_on(&ports)
+                })
                 .await;
             match failure {
                 None => {
@@ -226,7 +215,7 @@ impl Processes {
                     eprintln!("bench: {seconds:6.1} s  {} is ready", process.name);
                     return (ports, process);
                 }
-                Some(_) if process.lower_case_log_since(before).contains(PORT_TAKEN) => (),
+                Some(_) if process.lower_case_log().contains(PORT_TAKEN) => (),
                 Some(failure) => panic!("{failure}"),
             }
         }
@@ -309,6 +298,8 @@ pub struct Process {
     id: u64,
     pub name: String,
     pub log: PathBuf,
+    /// Where its own lines begin, in bytes: taken before it started.
+    log_start: usize,
     state: watch::Receiver<State>,
     inner: Arc<Inner>,
 }
@@ -317,10 +308,7 @@ impl Process {
     /// Its process id, once it runs.
     pub async fn pid(&self) -> u32 {
         let mut state = self.state.clone();
-        let state = state
-            .wait_for(|state| !matches!(state, State::Starting))
-            .await
-            .expect("the sender");
+        let state = state.wait_for(|state| !matches!(state, State::Starting)).await.expect("the sender");
         match &*state {
             State::Running(pid) => *pid,
             State::Starting | State::Exited(_) => panic!("{} is not running", self.name),
@@ -330,10 +318,7 @@ impl Process {
     /// How it ended; pending while it runs.
     pub async fn exited(&self) -> String {
         let mut state = self.state.clone();
-        let state = state
-            .wait_for(|state| matches!(state, State::Exited(_)))
-            .await
-            .expect("the sender");
+        let state = state.wait_for(|state| matches!(state, State::Exited(_))).await.expect("the sender");
         match &*state {
             State::Exited(status) => status.clone(),
             State::Starting | State::Running(_) => unreachable!("it has exited"),
@@ -353,10 +338,7 @@ impl Process {
 
     pub fn signal(&self, signal: Signal) {
         let signal = signal.as_raw();
-        self.inner.request(&Request::Signal {
-            id: self.id,
-            signal,
-        });
+        self.inner.request(&Request::Signal { id: self.id, signal });
     }
 
     /// Asks it to end, and waits until it has.
@@ -365,11 +347,7 @@ impl Process {
         self.signal(Signal::TERM);
         match tokio::time::timeout(STOPPED_WITHIN, self.exited()).await {
             Ok(status) => status,
-            Err(_) => panic!(
-                "{} did not end within {STOPPED_WITHIN:?} of SIGTERM\n{}",
-                self.name,
-                self.last_lines()
-            ),
+            Err(_) => panic!("{} did not end within {STOPPED_WITHIN:?} of SIGTERM\n{}", self.name, self.last_lines()),
         }
     }
 
@@ -389,22 +367,22 @@ impl Process {
         table.get_mut(&self.id).expect("its entry").required = false;
     }
 
-    fn log_length(&self) -> u64 {
-        std::fs::metadata(&self.log).map_or(0, |metadata| metadata.len())
+    fn listens_on(&self, ports: &[u16]) -> Result<(), String> {
+        match &*self.state.borrow() {
+            State::Running(pid) => ports::are_those_of(*pid, ports),
+            State::Starting | State::Exited(_) => Err(format!("{} is not running", self.name)),
+        }
     }
 
-    fn lower_case_log_since(&self, length: u64) -> String {
+    /// What it has written, without what programs of its name wrote before it.
+    fn lower_case_log(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
-        let from = usize::try_from(length).expect("a length");
-        String::from_utf8_lossy(text.get(from..).unwrap_or_default()).to_lowercase()
+        let own = text.get(self.log_start..).unwrap_or_default();
+        String::from_utf8_lossy(own).to_lowercase()
     }
 
     /// None when it is ready, else what went wrong.
-    async fn until_ready(
-        &self,
-        started: Instant,
-        ready: impl AsyncFn() -> Result<(), String>,
-    ) -> Option<String> {
+    async fn until_ready(&self, started: Instant, ready: impl AsyncFn() -> Result<(), String>) -> Option<String> {
         let wait = async {
             loop {
                 match ready().await {
@@ -418,11 +396,7 @@ impl Process {
             status = self.exited() => status,
             failure = wait => failure?,
         };
-        Some(format!(
-            "{} did not become ready: {failure}\n{}",
-            self.name,
-            self.last_lines()
-        ))
+        Some(format!("{} did not become ready: {failure}\n{}", self.name, self.last_lines()))
     }
 }
 
@@ -438,9 +412,5 @@ fn last_lines(log: &Path) -> String {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(LAST_LINES);
-    format!(
-        "last lines of {}:\n{}",
-        log.display(),
-        lines[from..].join("\n")
-    )
+    format!("last lines of {}:\n{}", log.display(), lines[from..].join("\n"))
 }

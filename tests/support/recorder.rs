@@ -65,10 +65,7 @@ impl Recorder {
         let mut tasks = JoinSet::new();
         for (api_version, kind) in kinds {
             let api = cluster.dynamic(api_version, kind, namespace).await;
-            let kind = Watched {
-                kind: (*kind).to_owned(),
-                api,
-            };
+            let kind = Watched { kind: (*kind).to_owned(), api };
             let list = kind.api.list(&ListParams::default()).await.expect("a list");
             let version = list.metadata.resource_version.clone().unwrap_or_default();
             for object in list.items {
@@ -77,11 +74,7 @@ impl Recorder {
             watched.push(kind.clone());
             tasks.spawn(record(Arc::clone(&shared), kind, version));
         }
-        Self {
-            shared,
-            watched,
-            _tasks: tasks,
-        }
+        Self { shared, watched, _tasks: tasks }
     }
 
     /// Everything so far, in order; possibly not yet the last writes.
@@ -97,21 +90,12 @@ impl Recorder {
     /// Everything up to now, in order: waits for the watches to catch up.
     pub async fn complete(&self) -> Vec<Entry> {
         for watched in &self.watched {
-            let list = watched
-                .api
-                .list(&ListParams::default())
-                .await
-                .expect("a list");
+            let list = watched.api.list(&ListParams::default()).await.expect("a list");
             let at = parse(&list.metadata.resource_version.clone().unwrap_or_default());
             let listed: BTreeMap<_, _> = list
                 .items
                 .iter()
-                .map(|object| {
-                    (
-                        key(object),
-                        parse(&object.resource_version().unwrap_or_default()),
-                    )
-                })
+                .map(|object| (key(object), parse(&object.resource_version().unwrap_or_default())))
                 .collect();
             let what = format!("the watch of {} to catch up", watched.kind);
             self.until(Duration::from_secs(10), &what, |log| {
@@ -158,14 +142,7 @@ pub fn first<'a>(log: &'a [Entry], what: &str, select: impl Fn(&Entry) -> bool) 
 /// The log, one line an entry.
 pub fn describe(log: &[Entry]) -> String {
     let line = |entry: &Entry| {
-        let Entry {
-            version,
-            change,
-            kind,
-            namespace,
-            name,
-            object,
-        } = entry;
+        let Entry { version, change, kind, namespace, name, object } = entry;
         let generation = &object["metadata"]["generation"];
         format!("{version} {change:?} {kind} {namespace}/{name} generation {generation}")
     };
@@ -223,12 +200,7 @@ impl Shared {
 }
 
 /// Why the log does not yet have all that the list has.
-fn behind(
-    log: &[Entry],
-    kind: &str,
-    listed: &BTreeMap<(String, String), u64>,
-    at: u64,
-) -> Option<String> {
+fn behind(log: &[Entry], kind: &str, listed: &BTreeMap<(String, String), u64>, at: u64) -> Option<String> {
     let mut last = BTreeMap::new();
     for entry in log.iter().filter(|entry| entry.kind == kind) {
         last.insert((entry.namespace.clone(), entry.name.clone()), entry);
@@ -240,9 +212,7 @@ fn behind(
         }
     }
     last.into_iter()
-        .find(|(key, entry)| {
-            entry.change != Change::Deleted && entry.version <= at && !listed.contains_key(key)
-        })
+        .find(|(key, entry)| entry.change != Change::Deleted && entry.version <= at && !listed.contains_key(key))
         .map(|(key, _)| format!("the removal of {key:?} is missing"))
 }
 
@@ -251,7 +221,5 @@ fn key(object: &DynamicObject) -> (String, String) {
 }
 
 fn parse(version: &str) -> u64 {
-    version
-        .parse()
-        .unwrap_or_else(|_| panic!("{version:?} is no number: this API server cannot be used"))
+    version.parse().unwrap_or_else(|_| panic!("{version:?} is no number: this API server cannot be used"))
 }

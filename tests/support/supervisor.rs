@@ -12,6 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
@@ -63,13 +64,9 @@ type Running = Arc<Mutex<HashMap<u64, Pid>>>;
 
 /// Runs until standard input closes.
 pub fn run() {
-    let root = tempfile::Builder::new()
-        .prefix("windlass-bench-")
-        .tempdir()
-        .expect("a temporary directory");
+    let root = tempfile::Builder::new().prefix("windlass-bench-").tempdir().expect("a temporary directory");
     // What a killed program leaves behind becomes our child, and is ended too.
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-        .expect("to adopt orphaned processes");
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("to adopt orphaned processes");
     say(&Event::Root(root.path().to_owned()));
     let running = Running::default();
     let mut keep = None;
@@ -109,10 +106,7 @@ fn start(spawn: Spawn, running: &Running) {
         Ok(mut child) => {
             let pid = Pid::from_child(&child);
             running.lock().expect("the lock").insert(id, pid);
-            say(&Event::Spawned {
-                id,
-                pid: child.id(),
-            });
+            say(&Event::Spawned { id, pid: child.id() });
             let running = Arc::clone(running);
             std::thread::spawn(move || {
                 let status = match child.wait() {
@@ -136,9 +130,7 @@ fn command(spawn: &Spawn) -> std::io::Result<Command> {
     let setpriv = Path::new("/usr/bin/setpriv");
     let mut command = if setpriv.exists() {
         let mut command = Command::new(setpriv);
-        command
-            .args(["--pdeathsig", "KILL", "--"])
-            .arg(&spawn.program);
+        command.args(["--pdeathsig", "KILL", "--"]).arg(&spawn.program);
         command
     } else {
         Command::new(&spawn.program)
@@ -161,14 +153,17 @@ fn end_all(running: &Running) {
         rustix::process::kill_process_group(*pid, Signal::KILL).ok();
     }
     let own = rustix::process::getpid();
+    // Looks again and again instead of waiting for an end: the threads that wait for the
+    // programs may see it first, and the orphans that it leaves come to us only then.
     loop {
         for pid in children_of(own) {
             rustix::process::kill_process(pid, Signal::KILL).ok();
         }
-        // Waits for any child; an error says that there is none left.
-        if rustix::process::wait(WaitOptions::empty()).is_err() {
+        // An error says that there is no child left.
+        if rustix::process::wait(WaitOptions::NOHANG).is_err() {
             return;
         }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

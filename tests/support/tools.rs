@@ -12,10 +12,8 @@ impl Tools {
     /// Asks the script. The error says what to run when something is missing.
     pub fn find() -> Result<Self, String> {
         let script = repository().join("tests/bench/tools.sh");
-        let output = Command::new(&script)
-            .arg("list")
-            .output()
-            .map_err(|error| format!("{}: {error}", script.display()))?;
+        let output =
+            Command::new(&script).arg("list").output().map_err(|error| format!("{}: {error}", script.display()))?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
         }
@@ -28,10 +26,7 @@ impl Tools {
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0
-            .get(name)
-            .unwrap_or_else(|| panic!("the bench has no program {name}"))
-            .clone()
+        self.0.get(name).unwrap_or_else(|| panic!("the bench has no program {name}")).clone()
     }
 
     /// Is there such a program? False for the stand-in until it is written.

@@ -27,14 +27,8 @@ where
 {
     let fields = format!("metadata.name={name}");
     let what = format!("{name}: {what}");
-    until_all(
-        api,
-        ListParams::default().fields(&fields),
-        deadline,
-        &what,
-        |objects| check(objects.first().copied()),
-    )
-    .await
+    until_all(api, ListParams::default().fields(&fields), deadline, &what, |objects| check(objects.first().copied()))
+        .await
 }
 
 /// The same for all objects that `selection` selects, in order of their names.
@@ -80,14 +74,12 @@ where
     let list = api.list(selection).await?;
     let version = list.metadata.resource_version.clone().unwrap_or_default();
     let key = |object: &K| (object.namespace(), object.name_any());
-    let mut objects: BTreeMap<_, K> = list
-        .items
-        .into_iter()
-        .map(|object| (key(&object), object))
-        .collect();
-    let mut parameters = WatchParams::default();
-    parameters.label_selector = selection.label_selector.clone();
-    parameters.field_selector = selection.field_selector.clone();
+    let mut objects: BTreeMap<_, K> = list.items.into_iter().map(|object| (key(&object), object)).collect();
+    let parameters = WatchParams {
+        label_selector: selection.label_selector.clone(),
+        field_selector: selection.field_selector.clone(),
+        ..WatchParams::default()
+    };
     let events = api.watch(&parameters, &version).await?;
     let mut events = std::pin::pin!(events);
     loop {
@@ -109,11 +101,7 @@ where
 }
 
 /// Waits until something outside the API server holds.
-pub async fn until_true<T>(
-    deadline: Duration,
-    what: &str,
-    check: impl AsyncFn() -> Result<T, String>,
-) -> T {
+pub async fn until_true<T>(deadline: Duration, what: &str, check: impl AsyncFn() -> Result<T, String>) -> T {
     let started = std::time::Instant::now();
     loop {
         match check().await {
@@ -127,28 +115,18 @@ pub async fn until_true<T>(
 }
 
 /// The condition of that type in an object as JSON: (status, reason, message).
-pub fn condition<'a>(
-    object: &'a serde_json::Value,
-    kind: &str,
-) -> Option<(&'a str, &'a str, &'a str)> {
+pub fn condition<'a>(object: &'a serde_json::Value, kind: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
-    let found = conditions
-        .iter()
-        .find(|condition| condition["type"] == kind)?;
+    let found = conditions.iter().find(|condition| condition["type"] == kind)?;
     let text = |field: &str| found[field].as_str().unwrap_or_default();
     Some((text("status"), text("reason"), text("message")))
 }
 
 /// For `until`: the object's Ready condition (or another) is True for its generation.
 pub fn holds(object: &serde_json::Value, kind: &str) -> Result<(), String> {
-    let (generation, observed) = (
-        &object["metadata"]["generation"],
-        &object["status"]["observedGeneration"],
-    );
+    let (generation, observed) = (&object["metadata"]["generation"], &object["status"]["observedGeneration"]);
     match condition(object, kind) {
         Some(("True", _, _)) if observed.is_null() || observed == generation => Ok(()),
-        found => Err(format!(
-            "{kind} is {found:?}, observedGeneration {observed} of {generation}"
-        )),
+        found => Err(format!("{kind} is {found:?}, observedGeneration {observed} of {generation}")),
     }
 }

@@ -1,0 +1,25 @@
+//! The API group `windlass.dev/v1alpha1`: what is stored in a cluster or Git.
+//!
+//! These types mirror the wire format and keep what an author wrote: optional
+//! stays optional, and defaults live in [`crate::package::definition`]. Nothing
+//! here decides anything.
+
+mod meta;
+mod package;
+mod reason;
+mod revision;
+mod status;
+pub mod wellknown;
+
+pub use meta::{Condition, ConditionStatus, Time};
+pub use package::{
+    Canary, CanaryFailure, Chart, Component, ComponentSource, DeletionPolicy, DriftIgnore, Engine, HealthCheckExpr,
+    Install, LocalReference, Package, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, RolloutMode, SourceKind,
+    SourceRef, UnreadyNodes, Upgrade, UpgradeCrds, ValuesFrom, ValuesFromKind,
+};
+pub use reason::Reason;
+pub use revision::{
+    BeforeRead, Claim, ComponentRecord, ComponentState, DeletionRecord, HookOutcome, HookRecord, PackageRevision,
+    PackageRevisionSpec, PackageRevisionStatus, Phase as RevisionPhase, RecordedComponent, RevisionRollback,
+};
+pub use status::{Attempted, Blocker, ComponentStatus, PackageStatus, RolloutPhase, RolloutStatus};

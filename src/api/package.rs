@@ -1,0 +1,570 @@
+//! `Package`: what an author writes.
+
+use std::collections::BTreeMap;
+
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::status::PackageStatus;
+
+/// Wanted state of one piece of software that consists of several releases.
+///
+/// Optional fields are kept as the author wrote them; their defaults are in
+/// [`crate::package::definition`].
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "windlass.dev",
+    version = "v1alpha1",
+    kind = "Package",
+    namespaced,
+    status = "PackageStatus",
+    derive = "PartialEq",
+    shortname = "wpkg",
+    category = "windlass",
+    doc = "A Package upgrades software made of several Helm releases, in order.",
+    validation = Rule::new("self.metadata.name.size() <= 63").message("the name of a Package has at most 63 characters"),
+    printcolumn(name = "Version", type_ = "string", json_path = ".status.version"),
+    printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.summary"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", priority = 1),
+    printcolumn(name = "Engine", type_ = "string", json_path = ".status.engine", priority = 1)
+)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("!has(oldSelf.engine) || (has(self.engine) && self.engine == oldSelf.engine)")
+        .message("engine cannot be changed once it is set"),
+    validation = Rule::new("!has(self.engine) || self.engine != 'argo' || !has(self.components) || self.components.all(c, !has(c.valuesFrom) || c.valuesFrom.size() == 0)")
+        .message("valuesFrom is not available on engine argo"),
+    validation = Rule::new("!has(self.engine) || self.engine != 'argo' || !has(self.components) || self.components.all(c, !has(c.install) || !has(c.install.upgradeCRDs) || c.install.upgradeCRDs != 'Create')")
+        .message("upgradeCRDs Create is not available on engine argo: use Skip or CreateReplace"),
+    validation = Rule::new("!has(self.engine) || self.engine != 'argo' || !has(self.components) || self.components.all(c, !has(c.chart) || !has(c.chart.digest))")
+        .message("chart.digest is not available on engine argo"),
+    validation = Rule::new("!has(self.engine) || self.engine != 'flux' || !has(self.components) || self.components.all(c, !has(c.path) || has(c.chartVersion))")
+        .message("chartVersion is required beside path on engine flux"),
+    validation = Rule::new("!has(self.engine) || self.engine != 'flux' || has(self.sourceRef) || !has(self.components) || self.components.all(c, !has(c.path))")
+        .message("sourceRef is required for components with path on engine flux"),
+)]
+pub struct PackageSpec {
+    /// Version of the whole, a semantic version; a leading `v` is accepted.
+    #[schemars(
+        length(max = 64),
+        regex(pattern = r"^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$")
+    )]
+    pub version: String,
+    /// Which engine applies the releases: `flux` or `argo`. Default: the only
+    /// one installed. Cannot be changed once set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// No moves while true; children stay as they are. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspend: Option<bool>,
+    /// ServiceAccount of the Package's namespace that the children and every
+    /// `readyWhen` read act as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub service_account_name: Option<String>,
+    /// Flux source of the components with `path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_ref: Option<SourceRef>,
+    /// What must be there first: other Packages of the namespace, a Kubernetes version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub requires: Vec<Requirement>,
+    /// How an upgrade is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<Upgrade>,
+    /// Whether, once this version ran, the version before may run again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<Rollback>,
+    /// What deleting the Package does to its releases. Default `Uninstall`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_policy: Option<DeletionPolicy>,
+    /// How many old revisions are kept. Default 10.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub revision_history_limit: Option<u32>,
+    /// The releases, in any order; `install.dependsOn` orders them. May be empty: a group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128))]
+    #[x_kube(
+        merge_strategy = ListMerge::Map(vec!["name".into()]),
+        validation = Rule::new("self.all(c, !has(c.install) || !has(c.install.dependsOn) || c.install.dependsOn.all(d, d != c.name && d in self.filter(x, !has(x.install) || !has(x.install.phase)).map(x, x.name)))")
+            .message("dependsOn must name another component of this Package that is no hook"),
+    )]
+    pub components: Vec<Component>,
+}
+
+/// The engine that applies releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Engine {
+    /// Flux: one HelmRelease per component.
+    Flux,
+    /// Argo CD: one Application per component.
+    Argo,
+}
+
+impl Engine {
+    /// The name used in specs and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Flux => "flux",
+            Self::Argo => "argo",
+        }
+    }
+}
+
+/// A Flux source in the Package's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceRef {
+    /// Kind of the source.
+    pub kind: SourceKind,
+    /// Name of the source.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// Kinds a [`SourceRef`] may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SourceKind {
+    /// `source.toolkit.fluxcd.io` GitRepository.
+    GitRepository,
+}
+
+/// One thing that must be there before a revision starts.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[x_kube(
+    validation = Rule::new("has(self.package) != has(self.kubernetes)").message("a requirement names exactly one of package and kubernetes"),
+    validation = Rule::new("!has(self.kubernetes) || (!has(self.version) && !has(self.optional))")
+        .message("version and optional go with package"),
+)]
+pub struct Requirement {
+    /// Name of a Package in the same namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub package: Option<String>,
+    /// Range that the package's last succeeded version must be in. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub version: Option<String>,
+    /// Counts only if the package exists. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
+    /// Range that the cluster's Kubernetes version must be in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub kubernetes: Option<String>,
+}
+
+/// How an upgrade is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upgrade {
+    /// Time one component's turn may take, such as `15m`. Default `10m`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
+    pub timeout: Option<String>,
+    /// Failed attempts after the first that are forgiven within the timeout. Default 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub retries: Option<u32>,
+    /// Range of versions that may be upgraded to this one. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub from: Option<String>,
+    /// Lets an older version follow a newer one. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_downgrade: Option<bool>,
+}
+
+/// Whether the version before may run again once this one ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rollback {
+    /// True if it may. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub safe: Option<bool>,
+    /// Range of versions that may be returned to. Default: what `upgrade.from` admits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub to: Option<String>,
+}
+
+/// What deleting the Package does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DeletionPolicy {
+    /// Releases are uninstalled, dependents first.
+    Uninstall,
+    /// Releases stay, to be taken over again.
+    Orphan,
+}
+
+/// One Helm release of a Package.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.chart) != has(self.path)").message("a component has exactly one of chart and path"),
+    validation = Rule::new("has(self.path) || (!has(self.chartVersion) && (!has(self.valuesFiles) || self.valuesFiles.size() == 0) && !has(self.source))")
+        .message("chartVersion, valuesFiles and source go with path"),
+    validation = Rule::new("!has(self.install) || !has(self.install.phase) || !has(self.install.dependsOn) || self.install.dependsOn.size() == 0")
+        .message("a hook has no dependsOn: hooks run in the order they are written"),
+)]
+pub struct Component {
+    /// Name within the Package, a DNS label.
+    #[schemars(length(min = 1, max = 53), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// Chart directory, relative to the root of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub path: Option<String>,
+    /// Version in the Chart.yaml at `path`; required on engine flux.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(max = 64),
+        regex(pattern = r"^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$")
+    )]
+    pub chart_version: Option<String>,
+    /// Chart of a repository, at an exact version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Chart>,
+    /// Values files relative to the chart directory; `path` only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 1024)))]
+    pub values_files: Vec<String>,
+    /// Helm values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    pub values: Option<Map<String, Value>>,
+    /// Values from ConfigMaps and Secrets of the Package's namespace; Flux only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub values_from: Vec<ValuesFrom>,
+    /// Where the files at `path` come from; written by the Argo CD plugin only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<ComponentSource>,
+    /// How and where the release is installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<Install>,
+    /// Rolls DaemonSets of the release out behind a canary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
+}
+
+/// A chart of a Helm or OCI repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Chart {
+    /// `http(s)://` of a Helm repository, or `oci://` of the repository that holds the chart.
+    #[schemars(length(max = 1024), regex(pattern = r"^(https?|oci)://[^\s]+$"))]
+    pub repository: String,
+    /// Name of the chart.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Exact version of the chart.
+    #[schemars(
+        length(max = 64),
+        regex(pattern = r"^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$")
+    )]
+    pub version: String,
+    /// `sha256:` of the chart archive (http) or of the manifest (oci); Flux only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 71), regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
+    pub digest: Option<String>,
+    /// Secret of the Package's namespace with the repository's credentials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<LocalReference>,
+}
+
+/// Name of an object in the Package's namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LocalReference {
+    /// Name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// A ConfigMap or Secret that values are read from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ValuesFrom {
+    /// Kind of the object.
+    pub kind: ValuesFromKind,
+    /// Name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Key that holds the values. Default `values.yaml`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub values_key: Option<String>,
+    /// Path in the values that the content is put at. Default: the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 250))]
+    pub target_path: Option<String>,
+    /// Whether the object may be absent. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
+}
+
+/// Kinds that values can be read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ValuesFromKind {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+}
+
+/// Where the files of a `path` component come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentSource {
+    /// URL of the Git repository.
+    #[serde(rename = "repoURL")]
+    #[schemars(length(min = 1, max = 2048))]
+    pub repo_url: String,
+    /// Commit.
+    #[schemars(length(min = 1, max = 256))]
+    pub revision: String,
+    /// Digest of the chart directory's content. Default: `chartVersion` stands in for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub content_digest: Option<String>,
+    /// Version in the Chart.yaml.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub chart_version: Option<String>,
+}
+
+/// How and where a release is installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Install {
+    /// Namespace of the release. Default: the Package's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: Option<String>,
+    /// Name of the Helm release. Default: the component's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 53), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
+    pub release_name: Option<String>,
+    /// Whether the namespace is labelled for privileged pods. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privileged: Option<bool>,
+    /// Components that must be verified before this one moves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 53)))]
+    pub depends_on: Vec<String>,
+    /// `PreUpgrade` makes the component a hook: a one-shot release before an upgrade of version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Allows a change of namespace, releaseName or chart name: uninstall, then install. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<bool>,
+    /// Whether an uninstall also removes CRDs, volume claims and namespaces. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_data: Option<bool>,
+    /// What an upgrade does to the chart's CRDs. Default `CreateReplace`.
+    #[serde(rename = "upgradeCRDs", skip_serializing_if = "Option::is_none")]
+    pub upgrade_crds: Option<UpgradeCrds>,
+    /// Objects that must be in a given state before the component counts as ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub ready_when: Vec<ReadyWhen>,
+    /// Health of custom resources inside the release, passed to Flux.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub health_check_exprs: Vec<HealthCheckExpr>,
+    /// Fields that others own and drift correction leaves alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub ignore: Vec<DriftIgnore>,
+}
+
+/// When a component that is a hook runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// Before anything moves, when the version changes.
+    PreUpgrade,
+}
+
+/// What an upgrade does to the chart's CRDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpgradeCrds {
+    /// Leave them.
+    Skip,
+    /// Create the new ones.
+    Create,
+    /// Create the new ones and replace the others.
+    CreateReplace,
+}
+
+/// One object that must be in a given state.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.condition) != has(self.expr)").message("a readyWhen entry has exactly one of condition and expr"),
+    validation = Rule::new("has(self.condition) || !has(self.status)").message("status goes with condition"),
+)]
+pub struct ReadyWhen {
+    /// `apiVersion` of the object.
+    #[schemars(length(min = 1, max = 317))]
+    pub api_version: String,
+    /// Kind of the object.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// Name of the object.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Namespace of the object. Default: the component's; ignored for cluster-scoped kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: Option<String>,
+    /// Type of a condition that must have `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 316))]
+    pub condition: Option<String>,
+    /// Wanted status of the condition. Default `True`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16))]
+    pub status: Option<String>,
+    /// CEL expression over `object`, `version` and `fromVersion` that must be true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub expr: Option<String>,
+    /// How long it must hold when nothing else shows that it is fresh. Default `60s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
+    pub settle: Option<String>,
+    /// CEL expression that, when true, fails the component at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub failed: Option<String>,
+}
+
+/// Flux's health check of a custom resource inside the release (helm-controller 1.5).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HealthCheckExpr {
+    /// `apiVersion` of the objects.
+    #[schemars(length(min = 1, max = 317))]
+    pub api_version: String,
+    /// Kind of the objects. Default: every kind of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: Option<String>,
+    /// CEL expression of a healthy object.
+    #[schemars(length(min = 1, max = 4096))]
+    pub current: String,
+    /// CEL expression of an object at work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub in_progress: Option<String>,
+    /// CEL expression of a failed object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub failed: Option<String>,
+}
+
+/// Fields of objects that somebody else owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftIgnore {
+    /// API group of the objects. Default: the core group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub group: Option<String>,
+    /// Kind of the objects.
+    #[schemars(length(min = 1, max = 63))]
+    pub kind: String,
+    /// Name of the object. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub name: Option<String>,
+    /// Namespace of the object. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63))]
+    pub namespace: Option<String>,
+    /// JSON pointers of the fields.
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 1024), regex(pattern = r"^/")))]
+    pub json_pointers: Vec<String>,
+}
+
+/// Rolls DaemonSets out behind a canary.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Canary {
+    /// Names of the DaemonSets. Default: all of the component.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 253)))]
+    pub daemon_sets: Vec<String>,
+    /// Budgets after the canary, in order: a number of pods or a percentage. Default `["10%"]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 16),
+        inner(length(min = 1, max = 8), regex(pattern = r"^([1-9][0-9]*|[1-9][0-9]?%|100%)$"))
+    )]
+    pub steps: Option<Vec<String>>,
+    /// How long the canary must stay healthy before the rollout goes on. Default `60s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
+    pub soak: Option<String>,
+    /// Time the canary has to become ready. Default `10m`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
+    pub timeout: Option<String>,
+    /// Time without a further updated node that fails the rollout. Default `10m`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
+    pub progress_deadline: Option<String>,
+    /// Restarts of one new pod that are forgiven. Default 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 100))]
+    pub max_restarts: Option<u32>,
+    /// What a failed canary does when the package is not rolled back. Default `Hold`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<CanaryFailure>,
+    /// Whether nodes that were not ready before the rollout count. Default `Exclude`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unready_nodes: Option<UnreadyNodes>,
+    /// Whether a pod may die before Windlass says so. Default `Strict`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<RolloutMode>,
+    /// Labels of the nodes a canary may be chosen from. Default: all.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_selector: BTreeMap<String, String>,
+    /// Pod annotations that must equal the DaemonSet's for a pod to count as updated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 317)))]
+    pub match_annotations: Vec<String>,
+}
+
+/// What a failed canary does when the package is not rolled back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CanaryFailure {
+    /// Leave the budget at its smallest.
+    Hold,
+    /// Let no further pod die.
+    Freeze,
+    /// Roll the package back if its author allows that, else hold.
+    Rollback,
+}
+
+/// How nodes that were not ready before a rollout are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UnreadyNodes {
+    /// They are added to the budget and do not hold the rollout up.
+    Exclude,
+    /// They count like any other node.
+    Block,
+}
+
+/// How the first step of a rollout is guarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RolloutMode {
+    /// No pod dies until Windlass deletes the chosen one.
+    Strict,
+    /// The first pod dies with the change of the template.
+    Compat,
+}

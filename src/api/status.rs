@@ -1,0 +1,149 @@
+//! `Package.status`: a view that can always be derived again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::meta::{Condition, Time};
+use super::package::Engine;
+use super::reason::Reason;
+use super::revision::ComponentState;
+
+/// What is known about a Package. Nothing here decides: every field can be
+/// derived again from the revisions and the children.
+///
+/// The schema's default for `observedGeneration` is −1, so that kstatus never
+/// takes an object without status for a healthy one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("default" = {"observedGeneration": -1}))]
+pub struct PackageStatus {
+    /// Generation this status speaks of; −1 until first seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `Ready`, and `Reconciling` or `Stalled` only while they are true.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Reason and short message of `Ready`, for the table of `kubectl get`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Version that last succeeded as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What is being, or was last, attempted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<Attempted>,
+    /// Number of the revision that last succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+    /// Engine in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Engine>,
+    /// The components in apply order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<ComponentStatus>,
+    /// What this Package waits for outside of itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked_by: Vec<Blocker>,
+    /// DaemonSet rollouts under way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<RolloutStatus>,
+    /// Last retry token acted on, copied from the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_handled_retry: Option<String>,
+    /// Last rollback request acted on, copied from the revision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_handled_rollback: Option<String>,
+}
+
+/// A version and the revision that stands for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attempted {
+    /// The version.
+    pub version: String,
+    /// Number of the revision.
+    pub revision: u64,
+}
+
+/// What one component is doing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ComponentStatus {
+    /// Name of the component.
+    pub name: String,
+    /// Where it stands.
+    pub state: ComponentState,
+    /// Chart version it runs, as far as known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Since when it is in this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// What it waits for: the object, the expectation and what was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// An object outside of the Package that holds it up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Blocker {
+    /// Kind of the object.
+    pub kind: String,
+    /// Namespace of the object; empty for cluster-scoped kinds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name of the object.
+    pub name: String,
+    /// Why it blocks.
+    pub reason: String,
+}
+
+/// Public phase of a DaemonSet rollout, named as KubeVirt names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RolloutPhase {
+    /// The new template is there; no pod is judged yet.
+    Started,
+    /// One pod is being tried.
+    Canary,
+    /// The budget is being raised.
+    Increasing,
+    /// Nodes are being updated within the budget.
+    Waiting,
+    /// Every node runs the new template and the budget is back at 1.
+    Successful,
+    /// The rollout stopped.
+    Failed,
+}
+
+/// A DaemonSet rollout under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutStatus {
+    /// `<namespace>/<name>` of the DaemonSet.
+    pub daemon_set: String,
+    /// Phase of the rollout.
+    pub phase: RolloutPhase,
+    /// Which guard is active.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard: Option<String>,
+    /// Pods that may be unavailable now, as written to the DaemonSet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
+    /// Nodes that run the new template.
+    #[serde(default)]
+    pub updated: i64,
+    /// Nodes that run the new template and are ready.
+    #[serde(default)]
+    pub ready: i64,
+    /// Nodes that should run it.
+    #[serde(default)]
+    pub desired: i64,
+    /// Node of the canary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// What is waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Reason behind the phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}

@@ -1,0 +1,59 @@
+//! The command line: arguments, streams, exit codes. One module per command.
+
+mod completion;
+mod crds;
+mod directory;
+mod graph;
+mod import;
+mod plugin;
+mod render;
+mod streams;
+mod validate;
+
+use clap::{Parser, Subcommand};
+
+pub use streams::{EXIT_IO, Exit, Streams};
+
+/// Ordered upgrades of software made of several Helm releases, on Flux and Argo CD.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, propagate_version = true, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check Package files and say what to mend.
+    Validate(validate::Arguments),
+    /// Translate Packages into HelmReleases or Applications.
+    Render(render::Arguments),
+    /// Show what depends on what.
+    Graph(graph::Arguments),
+    /// Turn other formats into Packages.
+    Import(import::Arguments),
+    /// Serve as Argo CD's config management plugin.
+    #[command(subcommand)]
+    Plugin(plugin::Command),
+    /// Print the CustomResourceDefinitions, or a JSON Schema for editors.
+    Crds(crds::Arguments),
+    /// Print a completion script for a shell.
+    Completion(completion::Arguments),
+}
+
+/// Runs one command.
+///
+/// # Errors
+/// When something could not be read or written; findings are not errors but
+/// [`Exit::Findings`].
+pub fn run(arguments: Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    match arguments.command {
+        Command::Validate(arguments) => validate::run(&arguments, streams),
+        Command::Render(arguments) => render::run(&arguments, streams),
+        Command::Graph(arguments) => graph::run(&arguments, streams),
+        Command::Import(arguments) => import::run(&arguments, streams),
+        Command::Plugin(command) => plugin::run(&command, streams),
+        Command::Crds(arguments) => crds::run(&arguments, streams),
+        Command::Completion(arguments) => completion::run(&arguments, streams),
+    }
+}

@@ -1,0 +1,16 @@
+//! Packages before they reach a cluster: read, checked, ordered, fingerprinted.
+//!
+//! The way of a file: [`tree`] gives bytes, loading gives a typed
+//! [`crate::api::Package`] with places, [`definition`] parses it into
+//! [`definition::Definition`], which [`order`] and [`digest`] work on.
+
+pub mod canonical;
+pub mod definition;
+pub mod digest;
+pub mod duration;
+pub mod names;
+pub mod order;
+pub mod range;
+pub mod tree;
+pub mod version;
+pub mod violation;

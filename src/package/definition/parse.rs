@@ -1,0 +1,356 @@
+//! From the wire format to [`Definition`]: all rules of one Package.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ChartSource, Component, DEFAULT_HISTORY_LIMIT, DEFAULT_RETRIES, DEFAULT_SETTLE, DEFAULT_TIMEOUT,
+    DEFAULT_VALUES_KEY, Definition, PathChart, ReadyTest, ReadyWhen, RelativePath, RepositoryChart, Requirement,
+    Rollback, Upgrade, ValuesFrom,
+};
+use crate::api;
+use crate::api::{DeletionPolicy, PackageSpec, UpgradeCrds};
+use crate::package::duration::GoDuration;
+use crate::package::names::{ComponentName, NameError, Namespace, ObjectName, PackageName, ReleaseName};
+use crate::package::order::order;
+use crate::package::range::Range;
+use crate::package::version::Version;
+use crate::package::violation::{Code, Violation};
+
+/// Parses a Package of the given name and namespace.
+///
+/// # Errors
+/// Every rule that the Package breaks, in the order of the fields. Pointers
+/// start at the object: `/spec/…`, `/metadata/name`.
+pub fn parse(name: &str, namespace: &str, spec: &PackageSpec) -> Result<Definition, Vec<Violation>> {
+    let mut parser = Parser::default();
+    let definition = parser.definition(name, namespace, spec);
+    match definition {
+        Some(definition) if parser.violations.is_empty() => Ok(definition),
+        _ => Err(parser.violations),
+    }
+}
+
+/// Parses one `readyWhen` entry of a component in `namespace`.
+///
+/// # Errors
+/// Every rule that the entry breaks; pointers start at the entry.
+pub fn parse_ready_when(entry: &api::ReadyWhen, namespace: &Namespace) -> Result<ReadyWhen, Vec<Violation>> {
+    let mut parser = Parser::default();
+    let parsed = parser.ready_when("", entry, namespace);
+    match parsed {
+        Some(parsed) if parser.violations.is_empty() => Ok(parsed),
+        _ => Err(parser.violations),
+    }
+}
+
+#[derive(Default)]
+struct Parser {
+    violations: Vec<Violation>,
+}
+
+impl Parser {
+    fn report(&mut self, code: Code, pointer: impl Into<String>, message: impl Into<String>, help: &str) {
+        self.violations.push(Violation::new(code, pointer, message).help(help));
+    }
+
+    /// Keeps a parsed value, or reports why there is none.
+    fn keep<T, E: ToString>(&mut self, code: Code, pointer: &str, parsed: Result<T, E>) -> Option<T> {
+        parsed.map_err(|error| self.report(code, pointer, error.to_string(), "")).ok()
+    }
+
+    fn name<T>(&mut self, pointer: &str, parsed: Result<T, NameError>) -> Option<T> {
+        self.keep(Code::InvalidName, pointer, parsed)
+    }
+
+    fn range(&mut self, pointer: &str, text: Option<&str>) -> Option<Range> {
+        text.and_then(|text| self.keep(Code::InvalidRange, pointer, Range::parse(text)))
+    }
+
+    fn duration(&mut self, pointer: &str, text: Option<&str>, default: GoDuration) -> GoDuration {
+        let parsed = text.map(|text| self.keep(Code::InvalidDuration, pointer, GoDuration::parse(text)));
+        parsed.flatten().unwrap_or(default)
+    }
+
+    fn definition(&mut self, name: &str, namespace: &str, spec: &PackageSpec) -> Option<Definition> {
+        let name = self.name("/metadata/name", PackageName::parse(name));
+        let namespace = self.name("/metadata/namespace", Namespace::parse(namespace));
+        let version = self.keep(Code::InvalidVersion, "/spec/version", Version::parse(&spec.version));
+        let service_account = spec.service_account_name.as_deref();
+        let service_account =
+            service_account.and_then(|name| self.name("/spec/serviceAccountName", ObjectName::parse(name)));
+        let requires = self.requires(&spec.requires);
+        let upgrade = self.upgrade(spec.upgrade.as_ref());
+        let rollback = self.rollback(spec.rollback.as_ref(), &upgrade);
+        let components = self.components(spec, namespace.as_ref());
+        Some(Definition {
+            name: name?,
+            namespace: namespace?,
+            version: version?,
+            engine: spec.engine,
+            suspend: spec.suspend.unwrap_or(false),
+            service_account,
+            source: spec.source_ref.clone(),
+            requires,
+            upgrade,
+            rollback,
+            deletion_policy: spec.deletion_policy.unwrap_or(DeletionPolicy::Uninstall),
+            revision_history_limit: spec.revision_history_limit.unwrap_or(DEFAULT_HISTORY_LIMIT),
+            components,
+        })
+    }
+
+    fn requires(&mut self, requires: &[api::Requirement]) -> Vec<Requirement> {
+        let parsed = requires.iter().enumerate().map(|(index, requirement)| {
+            let at = format!("/spec/requires/{index}");
+            match (&requirement.package, &requirement.kubernetes) {
+                (Some(package), None) => {
+                    let range = self.range(&format!("{at}/version"), requirement.version.as_deref());
+                    let name = self.name(&format!("{at}/package"), PackageName::parse(package))?;
+                    Some(Requirement::Package { name, range, optional: requirement.optional.unwrap_or(false) })
+                }
+                (None, Some(range)) => {
+                    if requirement.version.is_some() || requirement.optional.is_some() {
+                        self.report(Code::NotTogether, &at, "version and optional go with package", "");
+                    }
+                    let range = self.range(&format!("{at}/kubernetes"), Some(range))?;
+                    Some(Requirement::Kubernetes { range })
+                }
+                (Some(_), Some(_)) | (None, None) => {
+                    self.report(Code::ExactlyOne, at, "a requirement names exactly one of package and kubernetes", "");
+                    None
+                }
+            }
+        });
+        parsed.collect::<Vec<_>>().into_iter().flatten().collect()
+    }
+
+    fn upgrade(&mut self, upgrade: Option<&api::Upgrade>) -> Upgrade {
+        let upgrade = upgrade.cloned().unwrap_or_default();
+        Upgrade {
+            timeout: self.duration("/spec/upgrade/timeout", upgrade.timeout.as_deref(), DEFAULT_TIMEOUT),
+            retries: upgrade.retries.unwrap_or(DEFAULT_RETRIES),
+            from: self.range("/spec/upgrade/from", upgrade.from.as_deref()),
+            allow_downgrade: upgrade.allow_downgrade.unwrap_or(false),
+        }
+    }
+
+    fn rollback(&mut self, rollback: Option<&api::Rollback>, upgrade: &Upgrade) -> Rollback {
+        let rollback = rollback.cloned().unwrap_or_default();
+        let to = self.range("/spec/rollback/to", rollback.to.as_deref());
+        Rollback { safe: rollback.safe.unwrap_or(false), to: to.or_else(|| upgrade.from.clone()) }
+    }
+
+    fn components(&mut self, spec: &PackageSpec, namespace: Option<&Namespace>) -> Vec<Component> {
+        let mut parsed = Vec::new();
+        for (index, component) in spec.components.iter().enumerate() {
+            let at = format!("/spec/components/{index}");
+            parsed.extend(self.component(&at, component, namespace));
+        }
+        self.edges(&spec.components);
+        if parsed.len() == spec.components.len()
+            && let Err(cycle) = order(&parsed)
+        {
+            let first = cycle.positions.first().copied().unwrap_or_default();
+            let at = format!("/spec/components/{first}/install/dependsOn");
+            self.report(Code::Cycle, at, cycle.to_string(), "remove one of these edges");
+        }
+        parsed
+    }
+
+    fn edges(&mut self, components: &[api::Component]) {
+        let mut first: BTreeMap<&str, &api::Component> = BTreeMap::new();
+        for (index, component) in components.iter().enumerate() {
+            if first.contains_key(component.name.as_str()) {
+                let message = format!("two components are named `{}`", component.name);
+                self.report(Code::DuplicateComponent, format!("/spec/components/{index}/name"), message, "");
+            } else {
+                first.insert(&component.name, component);
+            }
+        }
+        let is_hook = |component: &api::Component| component.install.as_ref().is_some_and(|i| i.phase.is_some());
+        for (index, component) in components.iter().enumerate() {
+            let at = format!("/spec/components/{index}/install/dependsOn");
+            let edges = component.install.as_ref().map_or(&[][..], |install| &install.depends_on);
+            if is_hook(component) && !edges.is_empty() {
+                let help = "hooks run in the order they are written: remove dependsOn";
+                self.report(Code::HookDependency, &at, format!("hook `{}` has dependsOn", component.name), help);
+            }
+            for (position, edge) in edges.iter().enumerate() {
+                let at = format!("{at}/{position}");
+                match first.get(edge.as_str()) {
+                    None => {
+                        let help = did_you_mean(edge, first.keys().copied());
+                        self.report(Code::UnknownDependency, at, format!("there is no component `{edge}`"), &help);
+                    }
+                    Some(target) if is_hook(target) => {
+                        let help = "hooks run before every component of an upgrade: remove the edge";
+                        self.report(Code::HookDependency, at, format!("`{edge}` is a hook"), help);
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    fn component(&mut self, at: &str, component: &api::Component, package: Option<&Namespace>) -> Option<Component> {
+        let install = component.install.clone().unwrap_or_default();
+        let name = self.name(&format!("{at}/name"), ComponentName::parse(&component.name));
+        let namespace = match &install.namespace {
+            Some(namespace) => self.name(&format!("{at}/install/namespace"), Namespace::parse(namespace)),
+            None => package.cloned(),
+        };
+        let release = install.release_name.as_deref().unwrap_or(&component.name);
+        let release_at = if install.release_name.is_some() { "install/releaseName" } else { "name" };
+        let release_name = match ReleaseName::parse(release) {
+            Err(_) if install.release_name.is_none() => None,
+            parsed => self.name(&format!("{at}/{release_at}"), parsed),
+        };
+        let chart = self.chart(at, component);
+        let values_from = component.values_from.iter().enumerate();
+        let values_from: Vec<_> = values_from
+            .filter_map(|(index, from)| self.values_from(&format!("{at}/valuesFrom/{index}"), from))
+            .collect();
+        let depends_on: Vec<_> = install.depends_on.iter().filter_map(|name| ComponentName::parse(name).ok()).collect();
+        let namespace = namespace?;
+        let ready_when = install.ready_when.iter().enumerate();
+        let ready_when: Vec<_> = ready_when
+            .filter_map(|(index, entry)| self.ready_when(&format!("{at}/install/readyWhen/{index}"), entry, &namespace))
+            .collect();
+        Some(Component {
+            name: name?,
+            chart: chart?,
+            values: component.values.clone().unwrap_or_default(),
+            values_from,
+            namespace,
+            release_name: release_name?,
+            privileged: install.privileged.unwrap_or(false),
+            depends_on,
+            hook: install.phase.is_some(),
+            replace: install.replace.unwrap_or(false),
+            delete_data: install.delete_data.unwrap_or(false),
+            upgrade_crds: install.upgrade_crds.unwrap_or(UpgradeCrds::CreateReplace),
+            ready_when,
+            health_check_exprs: install.health_check_exprs,
+            ignore: install.ignore,
+            canary: component.canary.clone(),
+        })
+    }
+
+    fn chart(&mut self, at: &str, component: &api::Component) -> Option<ChartSource> {
+        match (&component.chart, &component.path) {
+            (Some(chart), None) => {
+                self.path_only_fields(at, component);
+                self.repository_chart(&format!("{at}/chart"), chart).map(ChartSource::Repository)
+            }
+            (None, Some(path)) => self.path_chart(at, component, path).map(ChartSource::Path),
+            (Some(_), Some(_)) | (None, None) => {
+                let message = format!("component `{}` must have exactly one of chart and path", component.name);
+                self.report(Code::ExactlyOne, at, message, "");
+                None
+            }
+        }
+    }
+
+    fn path_only_fields(&mut self, at: &str, component: &api::Component) {
+        let fields = [
+            ("chartVersion", component.chart_version.is_some()),
+            ("valuesFiles", !component.values_files.is_empty()),
+            ("source", component.source.is_some()),
+        ];
+        for (field, present) in fields {
+            if present {
+                let message = format!("{field} goes with path, not with chart");
+                self.report(Code::NotTogether, format!("{at}/{field}"), message, "");
+            }
+        }
+    }
+
+    fn repository_chart(&mut self, at: &str, chart: &api::Chart) -> Option<RepositoryChart> {
+        let version = self.keep(Code::InvalidVersion, &format!("{at}/version"), Version::parse(&chart.version));
+        let secret = chart.secret_ref.as_ref();
+        let secret =
+            secret.and_then(|secret| self.name(&format!("{at}/secretRef/name"), ObjectName::parse(&secret.name)));
+        Some(RepositoryChart {
+            repository: chart.repository.clone(),
+            name: chart.name.clone(),
+            version: version?,
+            digest: chart.digest.clone(),
+            secret,
+        })
+    }
+
+    fn path_chart(&mut self, at: &str, component: &api::Component, path: &str) -> Option<PathChart> {
+        let mut relative = |pointer: String, path: &str| {
+            let parsed = RelativePath::parse(path);
+            if parsed.is_none() {
+                let message = format!("`{path}` leads out of the source");
+                self.report(Code::PathEscapes, pointer, message, "write a path below the root, without `..`");
+            }
+            parsed
+        };
+        let directory = relative(format!("{at}/path"), path);
+        let files = component.values_files.iter().enumerate();
+        let values_files: Vec<_> =
+            files.filter_map(|(index, file)| relative(format!("{at}/valuesFiles/{index}"), file)).collect();
+        let version = component.chart_version.as_deref();
+        let chart_version = version.and_then(|version| {
+            self.keep(Code::InvalidVersion, &format!("{at}/chartVersion"), Version::parse(version))
+        });
+        Some(PathChart { path: directory?, chart_version, values_files, source: component.source.clone() })
+    }
+
+    fn values_from(&mut self, at: &str, from: &api::ValuesFrom) -> Option<ValuesFrom> {
+        Some(ValuesFrom {
+            kind: from.kind,
+            name: self.name(&format!("{at}/name"), ObjectName::parse(&from.name))?,
+            values_key: from.values_key.clone().unwrap_or_else(|| DEFAULT_VALUES_KEY.to_owned()),
+            target_path: from.target_path.clone(),
+            optional: from.optional.unwrap_or(false),
+        })
+    }
+
+    fn ready_when(&mut self, at: &str, entry: &api::ReadyWhen, default: &Namespace) -> Option<ReadyWhen> {
+        let test = match (&entry.condition, &entry.expr) {
+            (Some(condition), None) => {
+                let status = entry.status.clone().unwrap_or_else(|| "True".to_owned());
+                Some(ReadyTest::Condition { condition: condition.clone(), status })
+            }
+            (None, Some(expr)) => {
+                if entry.status.is_some() {
+                    self.report(Code::NotTogether, format!("{at}/status"), "status goes with condition", "");
+                }
+                Some(ReadyTest::Expr(expr.clone()))
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                self.report(Code::ExactlyOne, at, "a readyWhen entry has exactly one of condition and expr", "");
+                None
+            }
+        };
+        let namespace = match &entry.namespace {
+            Some(namespace) => self.name(&format!("{at}/namespace"), Namespace::parse(namespace))?,
+            None => default.clone(),
+        };
+        Some(ReadyWhen {
+            api_version: entry.api_version.clone(),
+            kind: entry.kind.clone(),
+            name: entry.name.clone(),
+            namespace,
+            test: test?,
+            settle: self.duration(&format!("{at}/settle"), entry.settle.as_deref(), DEFAULT_SETTLE),
+            failed: entry.failed.clone(),
+        })
+    }
+}
+
+/// `did you mean …?` for the closest of `candidates`, or nothing.
+pub(crate) fn did_you_mean<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> String {
+    let closest = candidates
+        .map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate))
+        .min_by_key(|(distance, _)| *distance);
+    match closest {
+        Some((distance, candidate)) if distance <= text.chars().count().max(3) / 3 => {
+            format!("did you mean `{candidate}`?")
+        }
+        _ => String::new(),
+    }
+}
