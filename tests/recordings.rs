@@ -1,5 +1,6 @@
 //! The comparison with recorded runs of helm-controller: that it accepts what may differ, and
 //! refuses everything else.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test program")]
 
 use std::path::PathBuf;
 
@@ -13,24 +14,14 @@ mod recordings;
 use recordings::{Recording, What, Write, compare, times_to_ready};
 
 fn all() -> Vec<Recording> {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data/recordings/helm-controller-1.6.3");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/recordings/helm-controller-1.6.3");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    paths
-        .iter()
-        .map(|path| Recording::parse(&std::fs::read_to_string(path).unwrap()).unwrap())
-        .collect()
+    paths.iter().map(|path| Recording::parse(&std::fs::read_to_string(path).unwrap()).unwrap()).collect()
 }
 
 fn named(scenario: &str) -> Recording {
-    all()
-        .into_iter()
-        .find(|recording| recording.scenario == scenario)
-        .unwrap()
+    all().into_iter().find(|recording| recording.scenario == scenario).unwrap()
 }
 
 fn refused(recorded: &[Write], replayed: &[Write]) -> String {
@@ -86,9 +77,7 @@ fn two_writes_of_one_object_may_not_change_places() {
 fn writes_of_different_objects_may_change_places() {
     let recording = named("depends-on");
     let mut replayed = recording.writes().to_vec();
-    let index = (1..replayed.len())
-        .find(|index| replayed[index - 1].name != replayed[*index].name)
-        .unwrap();
+    let index = (1..replayed.len()).find(|index| replayed[index - 1].name != replayed[*index].name).unwrap();
     replayed.swap(index - 1, index);
     compare(recording.writes(), &replayed, "ns").unwrap();
 }
@@ -96,9 +85,7 @@ fn writes_of_different_objects_may_change_places() {
 /// Changes every write of a recording.
 fn changed(recording: &Recording, mut change: impl FnMut(&mut Value)) -> Vec<Write> {
     let mut writes = recording.writes().to_vec();
-    writes
-        .iter_mut()
-        .for_each(|write| change(&mut write.status));
+    writes.iter_mut().for_each(|write| change(&mut write.status));
     writes
 }
 
@@ -116,10 +103,7 @@ fn times_durations_and_digests_may_differ() {
             });
             each(status, "history", |snapshot| {
                 snapshot["lastDeployed"] = "2030-01-01T00:00:00Z".into();
-                let digest = snapshot["digest"]
-                    .as_str()
-                    .unwrap()
-                    .replace("sha256:", "sha256:0");
+                let digest = snapshot["digest"].as_str().unwrap().replace("sha256:", "sha256:0");
                 snapshot["digest"] = digest.into();
             });
             if let Some(duration) = status.get_mut("lastAttemptedReleaseActionDuration") {
@@ -166,11 +150,7 @@ fn everything_else_must_be_the_same(#[case] list: &str, #[case] field: &str, #[c
 #[test]
 fn a_superseded_release_must_have_another_digest_than_before() {
     let recording = named("install-upgrade-values-uninstall");
-    let first = recording
-        .writes()
-        .iter()
-        .find_map(|write| write.status.pointer("/history/0/digest").cloned())
-        .unwrap();
+    let first = recording.writes().iter().find_map(|write| write.status.pointer("/history/0/digest").cloned()).unwrap();
     let replayed = changed(&recording, |status| {
         each(status, "history", |snapshot| {
             if snapshot["version"] == 1 {
@@ -193,33 +173,20 @@ fn steps_that_were_cut_are_completed() {
     assert_eq!(spec["timeout"], "6s");
     let patch = &spec["postRenderers"][0]["kustomize"]["patches"][0];
     assert_eq!(patch["target"]["kind"], "Deployment");
-    let text = recording
-        .writes()
-        .iter()
-        .map(|write| write.status.to_string());
-    assert!(
-        text.into_iter()
-            .any(|text| text.contains("'upgrade' action with timeout of 6s"))
-    );
+    let text = recording.writes().iter().map(|write| write.status.to_string());
+    assert!(text.into_iter().any(|text| text.contains("'upgrade' action with timeout of 6s")));
 }
 
 #[test]
 fn every_step_is_understood_and_follows_the_writes_before_it() {
     for recording in all() {
         let actions = recording.actions().unwrap();
-        assert!(
-            actions.is_sorted_by_key(|action| action.after),
-            "{}",
-            recording.scenario
-        );
+        assert!(actions.is_sorted_by_key(|action| action.after), "{}", recording.scenario);
         for action in actions {
             if let What::Apply { kind, spec, .. } = action.what
                 && kind == "HelmRelease"
             {
-                assert!(
-                    spec["chart"].is_object() != spec["chartRef"].is_object(),
-                    "{spec}"
-                );
+                assert!(spec["chart"].is_object() != spec["chartRef"].is_object(), "{spec}");
             }
         }
     }
@@ -229,14 +196,8 @@ fn every_step_is_understood_and_follows_the_writes_before_it() {
 fn times_are_taken_from_the_new_spec_to_its_observation() {
     let recording = named("install-upgrade-values-uninstall");
     let times = times_to_ready(recording.writes(), "conf");
-    let rounded: Vec<f64> = times
-        .iter()
-        .map(|time| (time * 1000.0).round() / 1000.0)
-        .collect();
+    let rounded: Vec<f64> = times.iter().map(|time| (time * 1000.0).round() / 1000.0).collect();
     assert_eq!(rounded, [1.944, 0.377, 0.266]);
     assert!(times_to_ready(recording.writes(), "app").is_empty());
-    assert_eq!(
-        times_to_ready(named("suspend-then-change").writes(), "conf").len(),
-        2
-    );
+    assert_eq!(times_to_ready(named("suspend-then-change").writes(), "conf").len(), 2);
 }

@@ -62,9 +62,7 @@ pub async fn writes_what_the_real_controller_wrote(bench: &Bench) {
     let gate_selector = format!("--watch-label-selector={INSTANCE}={gate}");
     let gates = "--feature-gates=CancelHealthCheckOnNewRevision=true";
     // All at once, so that no recording waits for another's place.
-    let _plain = bench
-        .helm_controller(&["--concurrent=20", &plain_selector])
-        .await;
+    let _plain = bench.helm_controller(&["--concurrent=20", &plain_selector]).await;
     let _gate = bench.helm_controller(&[gates, &gate_selector]).await;
     let replays = RECORDINGS.map(async |text| {
         let recording = Recording::parse(text).expect("a recording");
@@ -73,12 +71,7 @@ pub async fn writes_what_the_real_controller_wrote(bench: &Bench) {
             false => plain,
         };
         let namespace = bench.cluster().await.namespace("recorded").await;
-        let replay = Replay {
-            bench,
-            recording,
-            instance,
-            namespace,
-        };
+        let replay = Replay { bench, recording, instance, namespace };
         replay.run().await
     });
     let (mut failures, mut ratios) = (Vec::new(), Vec::new());
@@ -97,10 +90,7 @@ fn is_not_faster_than_the_real_one(mut ratios: Vec<f64>) {
     ratios.sort_by(f64::total_cmp);
     assert!(ratios.len() >= 10, "only {} moves compared", ratios.len());
     let median = ratios[ratios.len() / 2];
-    assert!(
-        median >= 1.0,
-        "our moves take {median:.2} of the real time: {ratios:.2?}"
-    );
+    assert!(median >= 1.0, "our moves take {median:.2} of the real time: {ratios:.2?}");
 }
 
 struct Replay<'a> {
@@ -130,11 +120,7 @@ impl Replay<'_> {
             .map_err(|difference| format!("{}: {difference}", self.recording.scenario))?;
         let ours = times_to_ready(&replayed, "conf");
         let theirs = times_to_ready(recorded, "conf");
-        Ok(ours
-            .iter()
-            .zip(&theirs)
-            .map(|(ours, theirs)| ours / theirs)
-            .collect())
+        Ok(ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs).collect())
     }
 
     async fn act(&self, action: &Action) {
@@ -150,9 +136,7 @@ impl Replay<'_> {
             }
             What::Delete { kind, name } => {
                 let api = cluster.dynamic(HELM, kind, &self.namespace).await;
-                api.delete(name, &DeleteParams::default())
-                    .await
-                    .expect("a deletion");
+                api.delete(name, &DeleteParams::default()).await.expect("a deletion");
             }
         }
     }
@@ -210,21 +194,13 @@ impl Arrivals {
     fn writes(&self, log: &[Entry]) -> Vec<Write> {
         let last = self.seconds.last().copied().unwrap_or_default();
         let times = self.seconds.iter().copied().chain(std::iter::repeat(last));
-        log.iter()
-            .zip(times)
-            .map(|(entry, t)| write(entry, t))
-            .collect()
+        log.iter().zip(times).map(|(entry, t)| write(entry, t)).collect()
     }
 }
 
 fn write(entry: &Entry, t: f64) -> Write {
     let object = &entry.object;
-    let text = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let change = match entry.change {
         Change::Added => "ADDED",
         Change::Modified => "MODIFIED",
@@ -234,9 +210,7 @@ fn write(entry: &Entry, t: f64) -> Write {
         t,
         change: change.to_owned(),
         name: entry.name.clone(),
-        generation: object["metadata"]["generation"]
-            .as_i64()
-            .expect("a generation"),
+        generation: object["metadata"]["generation"].as_i64().expect("a generation"),
         deleting: object["metadata"]["deletionTimestamp"].is_string(),
         finalizers: object["metadata"]["finalizers"].clone(),
         suspend: object["spec"]["suspend"].as_bool(),

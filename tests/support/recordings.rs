@@ -50,15 +50,8 @@ pub struct Action {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    Apply {
-        kind: String,
-        name: String,
-        spec: Value,
-    },
-    Delete {
-        kind: String,
-        name: String,
-    },
+    Apply { kind: String, name: String, spec: Value },
+    Delete { kind: String, name: String },
 }
 
 /// The namespace of the recordings.
@@ -67,32 +60,21 @@ const NAMESPACE: &str = "ns";
 /// Waits that end in a timeout, as (in the spec, in messages, here). Here they are no multiple
 /// of the five seconds between two looks, so that a look never coincides with the end; and the
 /// longest ends well between two looks of a dependent, thirty seconds apart.
-const TIMEOUTS: [(&str, &str, &str); 3] = [
-    ("60s", "1m0s", "37s"),
-    ("45s", "45s", "12s"),
-    ("10s", "10s", "6s"),
-];
+const TIMEOUTS: [(&str, &str, &str); 3] = [("60s", "1m0s", "37s"), ("45s", "45s", "12s"), ("10s", "10s", "6s")];
 
 /// How a wait ended in one recording only: its client was throttled.
-const THROTTLED: &str =
-    "client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline";
+const THROTTLED: &str = "client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline";
 
 impl Recording {
     /// Reads a recording; its timeouts become those that the replay uses.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut recording: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         for write in &mut recording.events {
-            let waited = format!(
-                "timeout waiting for: [Deployment/ns/{} status: 'InProgress']",
-                write.name
-            );
+            let waited = format!("timeout waiting for: [Deployment/ns/{} status: 'InProgress']", write.name);
             replace_messages(&mut write.status, |message| {
                 let message = message.replace(THROTTLED, &waited);
                 TIMEOUTS.iter().fold(message, |message, (_, long, short)| {
-                    message.replace(
-                        &format!("timeout of {long}"),
-                        &format!("timeout of {short}"),
-                    )
+                    message.replace(&format!("timeout of {long}"), &format!("timeout of {short}"))
                 })
             });
         }
@@ -147,10 +129,7 @@ impl Recording {
         let mut spec: Map<String, Value> =
             serde_json::from_str(&format!("{whole}}}")).map_err(|error| error.to_string())?;
         spec.insert("postRenderers".to_owned(), unschedulable());
-        let next = self
-            .events
-            .iter()
-            .find(|write| write.t > step.t && write.name == name);
+        let next = self.events.iter().find(|write| write.t > step.t && write.name == name);
         if let Some(chart) = next.and_then(|write| write.chart_ref.clone()) {
             spec.insert("chartRef".to_owned(), chart);
         }
@@ -166,17 +145,12 @@ fn unschedulable() -> Value {
 
 /// The first difference between what was recorded and what was written now in `namespace`.
 pub fn compare(recorded: &[Write], replayed: &[Write], namespace: &str) -> Result<(), String> {
-    let names: BTreeSet<&str> = recorded
-        .iter()
-        .chain(replayed)
-        .map(|write| write.name.as_str())
-        .collect();
+    let names: BTreeSet<&str> = recorded.iter().chain(replayed).map(|write| write.name.as_str()).collect();
     for name in names {
         let of = |writes: &[Write], namespace: &str| -> Vec<Value> {
             let mut digests = BTreeMap::new();
             let own = writes.iter().filter(|write| write.name == name);
-            own.map(|write| comparable(write, namespace, &mut digests))
-                .collect()
+            own.map(|write| comparable(write, namespace, &mut digests)).collect()
         };
         compare_one(name, &of(recorded, NAMESPACE), &of(replayed, namespace))?;
     }
@@ -191,18 +165,13 @@ fn compare_one(name: &str, recorded: &[Value], replayed: &[Value]) -> Result<(),
             (Some(recorded), Some(replayed)) => {
                 let mut lines = Vec::new();
                 differences("", recorded, replayed, &mut lines);
-                return Err(format!(
-                    "write {number} of {name} differs\n{}",
-                    lines.join("\n")
-                ));
+                return Err(format!("write {number} of {name} differs\n{}", lines.join("\n")));
             }
             (Some(recorded), None) => {
                 return Err(format!("write {number} of {name} is missing: {recorded:#}"));
             }
             (None, Some(replayed)) => {
-                return Err(format!(
-                    "write {number} of {name} was never recorded: {replayed:#}"
-                ));
+                return Err(format!("write {number} of {name} was never recorded: {replayed:#}"));
             }
             (None, None) => (),
         }
@@ -215,9 +184,7 @@ fn compare_one(name: &str, recorded: &[Value], replayed: &[Value]) -> Result<(),
 fn comparable(write: &Write, namespace: &str, digests: &mut BTreeMap<String, usize>) -> Value {
     let mut status = write.status.clone();
     if let Some(Value::Array(conditions)) = status.get_mut("conditions") {
-        conditions
-            .iter_mut()
-            .for_each(|condition| hide(condition, "lastTransitionTime"));
+        conditions.iter_mut().for_each(|condition| hide(condition, "lastTransitionTime"));
     }
     if let Some(Value::Array(history)) = status.get_mut("history") {
         for snapshot in history {
@@ -262,12 +229,8 @@ fn in_recorded_namespace(mut value: Value, namespace: &str) -> Value {
 fn replace_strings(value: &mut Value, change: &impl Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = change(text),
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| replace_strings(item, change)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| replace_strings(field, change)),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_strings(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| replace_strings(field, change)),
         Value::Null | Value::Bool(_) | Value::Number(_) => (),
     }
 }
@@ -321,10 +284,7 @@ pub fn times_to_ready(writes: &[Write], chart: &str) -> Vec<f64> {
             .or_insert((write.generation, write.t));
         let done = write.status["observedGeneration"] == generation
             && write.status["lastAttemptedGeneration"] == generation
-            && write
-                .status
-                .pointer("/history/0/chartName")
-                .is_some_and(|name| name == chart)
+            && write.status.pointer("/history/0/chartName").is_some_and(|name| name == chart)
             && is_ready(&write.status);
         if done && ready.insert(&write.name, generation) != Some(generation) {
             times.push(write.t - since);
@@ -335,8 +295,5 @@ pub fn times_to_ready(writes: &[Write], chart: &str) -> Vec<f64> {
 
 fn is_ready(status: &Value) -> bool {
     let conditions = status["conditions"].as_array();
-    conditions
-        .into_iter()
-        .flatten()
-        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    conditions.into_iter().flatten().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
