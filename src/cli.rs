@@ -3,8 +3,10 @@
 mod completion;
 mod crds;
 mod directory;
+mod engine;
 mod graph;
 mod import;
+mod paths;
 mod plugin;
 mod render;
 mod streams;
