@@ -91,7 +91,9 @@ pub struct PackageSpec {
     #[schemars(length(max = 128))]
     #[x_kube(
         merge_strategy = ListMerge::Map(vec!["name".into()]),
-        validation = Rule::new("self.all(c, !has(c.install) || !has(c.install.dependsOn) || c.install.dependsOn.all(d, d != c.name && d in self.filter(x, !has(x.install) || !has(x.install.phase)).map(x, x.name)))")
+        // The list of one binds the names, so that they are collected once: else
+        // the largest Packages exceed what one rule may cost an API server.
+        validation = Rule::new("[self.filter(x, !has(x.install) || !has(x.install.phase)).map(x, x.name)].all(names, self.all(c, !has(c.install) || !has(c.install.dependsOn) || c.install.dependsOn.all(d, d != c.name && d in names)))")
             .message("dependsOn must name another component of this Package that is no hook"),
     )]
     pub components: Vec<Component>,
