@@ -3,10 +3,11 @@
 mod completion;
 mod crds;
 mod directory;
+mod engine;
 mod graph;
 mod import;
-mod inputs;
 mod output;
+mod paths;
 mod plugin;
 mod render;
 mod streams;

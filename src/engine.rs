@@ -149,6 +149,17 @@ pub enum RenderError {
     },
 }
 
+/// Whether an engine can do what a component asks for.
+///
+/// # Errors
+/// Says what it cannot, see [`RenderError`].
+pub fn possible(component: &Component, package: &Definition, engine: Engine) -> Result<(), RenderError> {
+    match engine {
+        Engine::Flux => flux::possible(component, package),
+        Engine::Argo => argo::possible(component),
+    }
+}
+
 /// All objects of a component, the release itself last.
 ///
 /// # Errors
@@ -157,6 +168,7 @@ pub fn render(component: &Component, context: &RenderContext<'_>) -> Result<Rend
     if component.hook != context.hook.is_some() {
         return Err(RenderError::HookMismatch { component: component.name.to_string() });
     }
+    possible(component, context.package, context.engine())?;
     match &context.target {
         Target::Flux(target) => flux::render(component, context, target),
         Target::Argo(target) => argo::render(component, context, target),

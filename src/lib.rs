@@ -8,6 +8,8 @@
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`import`]: other formats turned into packages;
 //! * [`translate`]: sets of packages as streams of objects;
+//! * [`plugin`]: what Argo CD asks of a config management plugin;
+//! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -20,4 +22,6 @@ pub mod cli;
 pub mod engine;
 pub mod import;
 pub mod package;
+pub mod plugin;
+pub mod ready;
 pub mod translate;

@@ -21,7 +21,7 @@ use crate::api::Engine;
 use crate::engine::{CanaryGuard, Destination, Manifest};
 use crate::package::definition::{Component, Definition};
 
-pub use compile::{Compilation, compile};
+pub use compile::{Charts, Compilation, Compiled, compile};
 pub use managed::managed;
 pub use native::native;
 
@@ -85,11 +85,11 @@ pub struct Subject {
 }
 
 impl Subject {
-    fn package(package: &Definition) -> Self {
+    pub(crate) fn package(package: &Definition) -> Self {
         Self { package: package.name.to_string(), component: None }
     }
 
-    fn component(package: &Definition, component: &Component) -> Self {
+    pub(crate) fn component(package: &Definition, component: &Component) -> Self {
         Self { package: package.name.to_string(), component: Some(component.name.to_string()) }
     }
 }
@@ -123,6 +123,8 @@ impl Refusal {
     }
 }
 
+const NO_ENGINE: &str = "no engine: write spec.engine, or say --engine flux or --engine argo";
+
 /// The engine of a Package: its own, or the one for those that name none.
 fn engine_of(package: &Definition, default: Option<Engine>) -> Result<Engine, Refusal> {
     let refuse = |message: String| Refusal::new(Subject::package(package), message);
@@ -131,6 +133,6 @@ fn engine_of(package: &Definition, default: Option<Engine>) -> Result<Engine, Re
             Err(refuse(format!("it is for engine {}, not {}", own.as_str(), other.as_str())))
         }
         (Some(engine), _) | (None, Some(engine)) => Ok(engine),
-        (None, None) => Err(refuse("no engine: write spec.engine, or say --engine flux or --engine argo".to_owned())),
+        (None, None) => Err(refuse(NO_ENGINE.to_owned())),
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
 mod render {
     mod argo;
     mod cel;
@@ -12,4 +14,5 @@ mod render {
     mod overlay;
     mod ready_expr;
     mod support;
+    mod values;
 }

@@ -13,8 +13,8 @@ use super::hook;
 use super::manifest::Manifest;
 use super::metadata::{self, Object};
 use super::{CanaryGuard, RenderContext, RenderError, Rendered};
-use crate::api::UpgradeCrds;
 use crate::api::wellknown::{ARGO_FINALIZER, POD_SECURITY_ENFORCE};
+use crate::api::{ComponentSource, UpgradeCrds};
 use crate::package::definition::{ChartSource, Component, PathChart, RepositoryChart};
 
 /// What only Argo CD needs; both come from configuration, never from a Package.
@@ -47,7 +47,6 @@ pub(super) fn render(
     context: &RenderContext<'_>,
     target: &ArgoTarget<'_>,
 ) -> Result<Rendered, RenderError> {
-    refuse_what_argo_cannot(component)?;
     let helm = Helm {
         release_name: component.release_name.as_str(),
         value_files: value_files(component),
@@ -74,10 +73,13 @@ pub(super) fn render(
     Ok(Rendered { before: Vec::new(), release: Manifest::of(kind, &object)? })
 }
 
-fn refuse_what_argo_cannot(component: &Component) -> Result<(), RenderError> {
+pub(super) fn possible(component: &Component) -> Result<(), RenderError> {
     let digest = match &component.chart {
         ChartSource::Repository(chart) => chart.digest.is_some(),
-        ChartSource::Path(_) => false,
+        ChartSource::Path(chart) => {
+            stated_source(component, chart)?;
+            false
+        }
     };
     let refused = [
         ("valuesFrom", !component.values_from.is_empty()),
@@ -182,9 +184,12 @@ fn repository_source<'a>(chart: &'a RepositoryChart, helm: Helm<'a>) -> Source<'
     }
 }
 
+fn stated_source<'a>(component: &Component, chart: &'a PathChart) -> Result<&'a ComponentSource, RenderError> {
+    chart.source.as_ref().ok_or_else(|| RenderError::NoSource { component: component.name.to_string() })
+}
+
 fn path_source<'a>(component: &Component, chart: &'a PathChart, helm: Helm<'a>) -> Result<Source<'a>, RenderError> {
-    let missing = || RenderError::NoSource { component: component.name.to_string() };
-    let source = chart.source.as_ref().ok_or_else(missing)?;
+    let source = stated_source(component, chart)?;
     let path = chart.path.as_str();
     Ok(Source {
         repo_url: &source.repo_url,

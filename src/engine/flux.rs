@@ -14,7 +14,7 @@ use super::manifest::Manifest;
 use super::metadata::{self, Object};
 use super::{RenderContext, RenderError, Rendered};
 use crate::api::{HealthCheckExpr, UpgradeCrds, ValuesFromKind};
-use crate::package::definition::{ChartSource, Component, ValuesFrom};
+use crate::package::definition::{ChartSource, Component, Definition, ValuesFrom};
 
 pub use origin::{Commit, GitOrigin};
 pub use ready_expr::{ChartEvidence, DependencyState, ready_expr};
@@ -58,6 +58,13 @@ pub struct Dependency {
     pub name: String,
     /// CEL expression over `dep` that must be true, see [`ready_expr`].
     pub ready_expr: String,
+}
+
+pub(super) fn possible(component: &Component, package: &Definition) -> Result<(), RenderError> {
+    match &component.chart {
+        ChartSource::Repository(_) => Ok(()),
+        ChartSource::Path(_) => source::of_paths(component, package).map(|_| ()),
+    }
 }
 
 pub(super) fn preparation(component: &Component, context: &RenderContext<'_>) -> Result<Vec<Manifest>, RenderError> {

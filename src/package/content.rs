@@ -35,6 +35,12 @@ pub enum ContentError {
     /// Nothing there.
     #[error("there is no directory `{0}`")]
     Missing(String),
+    /// Not among the files that a plugin was given.
+    #[error(
+        "`{0}` is not among the files that Argo CD sent: name it in the Application's annotation \
+         argocd.argoproj.io/manifest-generate-paths"
+    )]
+    NotSent(String),
     /// A file or something else.
     #[error("`{0}` is no directory")]
     NotADirectory(String),
@@ -161,48 +167,19 @@ fn join(directory: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use rstest::rstest;
 
     use super::*;
-
-    /// Files, and links where there is no content.
-    struct Memory(BTreeMap<String, Option<&'static str>>);
-
-    impl Tree for Memory {
-        fn entries(&self, path: &str) -> io::Result<Vec<(String, EntryKind)>> {
-            let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
-            let mut entries = BTreeMap::new();
-            for (file, content) in &self.0 {
-                let Some(rest) = file.strip_prefix(&prefix) else { continue };
-                match (rest.split_once('/'), content) {
-                    (Some((directory, _)), _) => entries.insert(directory.to_owned(), EntryKind::Directory),
-                    (None, Some(_)) => entries.insert(rest.to_owned(), EntryKind::File),
-                    (None, None) => entries.insert(rest.to_owned(), EntryKind::Symlink),
-                };
-            }
-            Ok(entries.into_iter().collect())
-        }
-
-        fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
-            let content = self.0.get(path).copied().flatten().ok_or(io::ErrorKind::NotFound)?;
-            if content.len() as u64 > limit { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(content.into()) }
-        }
-
-        fn kind(&self, path: &str) -> io::Result<Option<EntryKind>> {
-            if let Some(content) = self.0.get(path) {
-                return Ok(Some(if content.is_some() { EntryKind::File } else { EntryKind::Symlink }));
-            }
-            Ok((!self.entries(path)?.is_empty()).then_some(EntryKind::Directory))
-        }
-    }
+    use crate::package::tree::testing::Files;
 
     const CHART: &str = "name: a\nversion: 1.2.3\n";
 
-    fn tree(files: &[(&str, Option<&'static str>)]) -> Memory {
-        let chart = [("charts/a/Chart.yaml", Some(CHART))];
-        Memory(chart.iter().chain(files).map(|(path, content)| ((*path).to_owned(), *content)).collect())
+    /// Files, and links where there is no content.
+    fn tree(files: &[(&str, Option<&'static str>)]) -> Files {
+        let chart = [("charts/a/Chart.yaml", CHART)];
+        let texts = files.iter().filter_map(|(path, content)| content.map(|content| (*path, content)));
+        let links = files.iter().filter(|(_, content)| content.is_none());
+        links.fold(Files::new(chart.into_iter().chain(texts)), |tree, (path, _)| tree.link(path, None))
     }
 
     fn digest_of(files: &[(&str, Option<&'static str>)]) -> String {

@@ -54,7 +54,8 @@ impl Range {
         if text.len() > MAX_RANGE {
             return Err(error(format!("it has {} characters, at most {MAX_RANGE} are allowed", text.len())));
         }
-        let groups = text.split("||").map(parse::terms).collect::<Result<Vec<_>, _>>().map_err(error)?;
+        let groups = text.split("||").enumerate().map(|(index, part)| parse::terms(part, index == 0));
+        let groups = groups.collect::<Result<Vec<_>, _>>().map_err(error)?;
         let groups = groups.into_iter().map(|terms| {
             let pre_releases = terms.iter().any(|term| !term.version.pre.is_empty());
             Group { terms, pre_releases }

@@ -3,12 +3,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Refusal, Subject};
-use crate::api::Engine;
+use super::{NO_ENGINE, Refusal, Subject};
 use crate::api::wellknown::{ANNOTATION_COMPILED_BY, COMPILED_BY};
+use crate::api::{Engine, PackageSpec};
+use crate::engine::possible;
 use crate::package::content::{ChartContent, ContentError};
-use crate::package::definition::RelativePath;
+use crate::package::definition::{self, Definition, RelativePath};
+use crate::package::digest::digest;
 use crate::package::version::Version;
+
+/// Reads the chart directory at a path of the repository.
+pub type Charts<'a> = dyn Fn(&RelativePath) -> Result<ChartContent, ContentError> + 'a;
 
 /// What is known of the files that a Package came with.
 #[derive(Clone, Copy)]
@@ -20,17 +25,52 @@ pub struct Compilation<'a> {
     /// URL of the repository and the commit.
     pub origin: Option<(&'a str, &'a str)>,
     /// Reads the chart directories; `None` if they are not there.
-    pub charts: Option<&'a dyn Fn(&RelativePath) -> Result<ChartContent, ContentError>>,
+    pub charts: Option<&'a Charts<'a>>,
 }
 
-/// The Package as an object for the controller: namespace forced, engine set,
-/// `source` on every component with a `path`, no status, marked as compiled.
-/// Nothing else is added, and keys and components keep their order.
+/// A Package with everything in it that only who reads the files can know.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The object for the controller: namespace forced, engine set, `source` on
+    /// every component with a `path`, no status, marked as compiled. Nothing
+    /// else is added, and keys and components keep their order.
+    pub object: Map<String, Value>,
+    /// What the object says.
+    pub definition: Definition,
+}
+
+/// Compiles a Package as it was written.
 ///
 /// # Errors
-/// Everything that stands in the way: no engine or another one, a chart
-/// directory that cannot be read or has another version than stated.
-pub fn compile(package: &Map<String, Value>, options: &Compilation<'_>) -> Result<Map<String, Value>, Vec<Refusal>> {
+/// Everything that stands in the way: no engine or another one, something that
+/// the engine cannot do, a chart directory that cannot be read or has another
+/// version than stated.
+pub fn compile(package: &Map<String, Value>, options: &Compilation<'_>) -> Result<Compiled, Vec<Refusal>> {
+    let object = object(package, options)?;
+    let about = Subject { package: text(&object, "metadata", "name").to_owned(), component: None };
+    let refuse = |message: String| Refusal::new(about.clone(), message);
+    let spec = object.get("spec").cloned().unwrap_or_default();
+    let spec: PackageSpec = serde_json::from_value(spec).map_err(|error| vec![refuse(error.to_string())])?;
+    let (name, namespace) = (text(&object, "metadata", "name"), text(&object, "metadata", "namespace"));
+    let parsed = definition::parse(name, namespace, &spec);
+    let definition = parsed.map_err(|violations| {
+        violations.into_iter().map(|violation| refuse(violation.to_string())).collect::<Vec<_>>()
+    })?;
+    let engine = definition.engine.ok_or_else(|| vec![refuse(NO_ENGINE.to_owned())])?;
+    let refusals: Vec<Refusal> = definition
+        .components
+        .iter()
+        .filter_map(|component| {
+            let digest = digest(component, engine).map(|_| ()).map_err(|error| error.to_string());
+            let possible = possible(component, &definition, engine).map_err(|error| error.to_string());
+            let message = possible.and(digest).err()?;
+            Some(Refusal::new(Subject::component(&definition, component), message))
+        })
+        .collect();
+    if refusals.is_empty() { Ok(Compiled { object, definition }) } else { Err(refusals) }
+}
+
+fn object(package: &Map<String, Value>, options: &Compilation<'_>) -> Result<Map<String, Value>, Vec<Refusal>> {
     let mut compiled = package.clone();
     compiled.shift_remove("status");
     let name = text(package, "metadata", "name").to_owned();
@@ -76,7 +116,7 @@ fn engine(written: &str, default: Option<Engine>) -> Result<Engine, String> {
             Err(format!("it is for engine {}, not {}", own.as_str(), other.as_str()))
         }
         (Some(engine), _) | (None, Some(engine)) => Ok(engine),
-        (None, None) => Err("no engine: write spec.engine, or say --engine flux or --engine argo".to_owned()),
+        (None, None) => Err(NO_ENGINE.to_owned()),
     }
 }
 

@@ -47,14 +47,14 @@ fn messages(refusals: &[Refusal]) -> Vec<String> {
 
 #[test]
 fn a_compiled_package_is_the_same_with_what_only_the_reader_knows() {
-    let compiled = compile(&package(), &options(Some(Engine::Argo))).unwrap();
+    let compiled = compile(&package(), &options(Some(Engine::Argo))).unwrap().object;
     insta::assert_snapshot!(write(&[compiled.into()]).unwrap());
 }
 
 #[test]
 fn compiling_again_changes_nothing() {
-    let compiled = compile(&package(), &options(Some(Engine::Flux))).unwrap();
-    assert_eq!(compile(&compiled, &options(Some(Engine::Flux))).unwrap(), compiled);
+    let compiled = compile(&package(), &options(Some(Engine::Flux))).unwrap().object;
+    assert_eq!(compile(&compiled, &options(Some(Engine::Flux))).unwrap().object, compiled);
 }
 
 #[rstest]
@@ -66,7 +66,7 @@ fn namespaces(#[case] written: Option<&str>, #[case] forced: Option<&str>, #[cas
     if let Some(written) = written {
         package["metadata"]["namespace"] = written.into();
     }
-    let compiled = compile(&package, &Compilation { namespace: forced, ..options(Some(Engine::Flux)) }).unwrap();
+    let compiled = compile(&package, &Compilation { namespace: forced, ..options(Some(Engine::Flux)) }).unwrap().object;
     assert_eq!(compiled["metadata"]["namespace"], result);
 }
 
@@ -78,7 +78,7 @@ fn an_engine_is_needed_and_never_overruled() {
     package["spec"]["engine"] = "flux".into();
     let other = compile(&package, &options(Some(Engine::Argo))).unwrap_err();
     assert_eq!(messages(&other), ["app: it is for engine flux, not argo"]);
-    assert_eq!(compile(&package, &options(None)).unwrap()["spec"]["engine"], "flux");
+    assert_eq!(compile(&package, &options(None)).unwrap().object["spec"]["engine"], "flux");
 }
 
 #[rstest]
@@ -96,6 +96,15 @@ fn a_chart_directory_must_be_what_the_package_says(#[case] path: &str, #[case] v
     assert_eq!(messages(&compile(&package, &options(Some(Engine::Flux))).unwrap_err()), [message]);
 }
 
+#[test]
+fn what_the_engine_cannot_do_is_refused() {
+    let mut package = package();
+    package["spec"]["components"][1]["valuesFrom"] = json!([{"kind": "Secret", "name": "s"}]);
+    assert!(compile(&package, &options(Some(Engine::Flux))).is_ok());
+    let refused = messages(&compile(&package, &options(Some(Engine::Argo))).unwrap_err());
+    assert!(refused[0].contains("valuesFrom"), "{refused:?}");
+}
+
 #[rstest]
 #[case::flux(Engine::Flux, true)]
 #[case::argo(Engine::Argo, false)]
@@ -104,6 +113,6 @@ fn without_repository_and_commit_only_flux_can_go_on(#[case] engine: Engine, #[c
     let compiled = compile(&package(), &options);
     assert_eq!(compiled.is_ok(), possible);
     if let Ok(compiled) = compiled {
-        assert_eq!(compiled["spec"]["components"][0].get("source"), None);
+        assert_eq!(compiled.object["spec"]["components"][0].get("source"), None);
     }
 }

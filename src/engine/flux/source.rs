@@ -5,10 +5,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{ChartRef, Commit, GitOrigin, INTERVAL, PathPin};
+use crate::api::SourceRef;
 use crate::engine::manifest::Manifest;
 use crate::engine::metadata::{self, Object};
 use crate::engine::{RenderContext, RenderError};
-use crate::package::definition::{Component, PathChart, RepositoryChart};
+use crate::package::definition::{Component, Definition, PathChart, RepositoryChart};
 use crate::package::names::source_name;
 
 const API_VERSION: &str = "source.toolkit.fluxcd.io/v1";
@@ -146,14 +147,18 @@ fn oci(chart: &RepositoryChart, context: &RenderContext<'_>) -> Result<Sources, 
     Ok(Sources { objects, chart_ref: ChartRef { kind: "OCIRepository", name } })
 }
 
+/// The source that charts at a `path` come from.
+pub(super) fn of_paths<'a>(component: &Component, package: &'a Definition) -> Result<&'a SourceRef, RenderError> {
+    package.source.as_ref().ok_or_else(|| RenderError::NoSourceRef { component: component.name.to_string() })
+}
+
 pub(super) fn path(
     component: &Component,
     chart: &PathChart,
     context: &RenderContext<'_>,
     pin: PathPin<'_>,
 ) -> Result<Sources, RenderError> {
-    let missing = || RenderError::NoSourceRef { component: component.name.to_string() };
-    let source = context.package.source.as_ref().ok_or_else(missing)?;
+    let source = of_paths(component, context.package)?;
     let mut objects = Vec::new();
     let (repository, name) = match pin {
         PathPin::Follow => (source.name.clone(), follower_name(&source.name, chart)),

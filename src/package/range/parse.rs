@@ -55,20 +55,22 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }
 
-/// Reads the terms between two `||`.
-pub fn terms(text: &str) -> Result<Vec<Term>, String> {
+/// Reads the terms between two `||`; the first such part may begin with a
+/// hyphen range at once, another one only behind white space or with a `v`.
+pub fn terms(text: &str, first: bool) -> Result<Vec<Term>, String> {
     let mut rest = text.trim_start_matches(is_space);
     if rest.is_empty() {
         return Err("there is nothing in it, or nothing beside `||`: write `*` for any version".into());
     }
     let mut terms = Vec::new();
-    // A hyphen range may stand where only a comma, or nothing, comes before it.
-    let mut hyphen_allowed = true;
+    // A hyphen range may stand where nothing, a comma or another one comes before it.
+    let mut hyphen_allowed = first || text.starts_with(|c| is_space(c) || c == 'v');
     loop {
         let (bare, found, after) = term(rest)?;
         let upper = if bare { hyphen(after)? } else { None };
+        let was_hyphen = upper.is_some();
         match upper {
-            Some(_) if !hyphen_allowed => return Err("write a comma before a range with a hyphen".into()),
+            Some(_) if !hyphen_allowed => return Err("write a comma and a space before a range with a hyphen".into()),
             Some((to, after)) => {
                 terms.push(Term { operator: Operator::GreaterEqual, ..found });
                 terms.push(Term { operator: Operator::LessEqual, ..to });
@@ -86,7 +88,7 @@ pub fn terms(text: &str) -> Result<Vec<Term>, String> {
         }
         (rest, hyphen_allowed) = match next.strip_prefix(',') {
             Some(after) => (after.trim_start_matches(is_space), true),
-            None if spaced => (next, false),
+            None if spaced || was_hyphen => (next, was_hyphen),
             None => return Err(format!("`{}` is not understood", shorten(next))),
         };
     }

@@ -1,0 +1,386 @@
+//! What can be said about an expression from its tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ::cel::common::ast::{EntryExpr, Expr, LiteralValue, SourceInfo, operators};
+use ::cel::{ExecutionError, IdedExpr, ParseErrors};
+use serde_json::Value;
+
+use super::library::{FUNCTIONS, TYPES};
+use super::{CompileError, Outcome, Variables};
+
+/// A field an expression reads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Access {
+    /// Where it is read, in bytes from the start of the text.
+    pub offset: usize,
+    /// The field, from the variable on: `object.status.phase`.
+    pub path: String,
+}
+
+/// Byte offsets of the nodes of a tree.
+pub(super) struct Offsets(BTreeMap<u64, usize>);
+
+impl Offsets {
+    pub(super) fn of(tree: &IdedExpr, info: &SourceInfo, text: &str) -> Self {
+        // The parser counts characters.
+        let starts: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
+        let mut offsets = BTreeMap::new();
+        visit(tree, &mut |node| {
+            if let Some((start, _)) = info.offset_for(node.id) {
+                offsets.insert(node.id, starts.get(start as usize).copied().unwrap_or(text.len()));
+            }
+        });
+        Self(offsets)
+    }
+
+    fn at(&self, node: &IdedExpr) -> usize {
+        self.0.get(&node.id).copied().unwrap_or(0)
+    }
+}
+
+/// What is said of a chain that nests too deeply.
+pub(super) const TOO_LONG: &str = "the expression has too many operators and selections in a row";
+
+/// The first error of a parse.
+pub(super) fn compile_error(text: &str, errors: &ParseErrors) -> CompileError {
+    let Some(first) = errors.errors.first() else {
+        return CompileError { message: "the expression is not CEL".to_owned(), offset: 0 };
+    };
+    // The parser has a limit of its own, which it words as a Rust value.
+    if first.msg.contains("Recursion limit") {
+        return CompileError { message: TOO_LONG.to_owned(), offset: 0 };
+    }
+    let line = usize::try_from(first.pos.0).unwrap_or(1).max(1);
+    let column = usize::try_from(first.pos.1).unwrap_or(1).max(1);
+    let before: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let rest = text.get(before..).unwrap_or("");
+    let within = rest.char_indices().nth(column - 1).map_or(rest.trim_end().len(), |(byte, _)| byte);
+    let message = first.msg.strip_prefix("Syntax error: ").unwrap_or(&first.msg).to_owned();
+    CompileError { message, offset: (before + within).min(text.len()) }
+}
+
+/// Calls `see` for every node.
+fn visit<'t>(node: &'t IdedExpr, see: &mut impl FnMut(&'t IdedExpr)) {
+    see(node);
+    for child in children(node) {
+        visit(child, see);
+    }
+}
+
+/// Nodes on the longest way down.
+pub(super) fn depth(node: &IdedExpr) -> usize {
+    1 + children(node).into_iter().map(depth).max().unwrap_or(0)
+}
+
+fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
+    match &node.expr {
+        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
+        Expr::Comprehension(walk) => {
+            vec![&walk.iter_range, &walk.accu_init, &walk.loop_cond, &walk.loop_step, &walk.result]
+        }
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Map(map) => map.entries.iter().flat_map(|entry| entry_children(&entry.expr)).collect(),
+        Expr::Struct(message) => message.entries.iter().flat_map(|entry| entry_children(&entry.expr)).collect(),
+        Expr::Select(select) => vec![&*select.operand],
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Vec::new(),
+    }
+}
+
+fn entry_children(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        EntryExpr::StructField(field) => vec![&field.value],
+    }
+}
+
+/// `a.b.f(…)` as a function of that name, if there is one.
+fn qualified_function(target: &IdedExpr, name: &str) -> Option<String> {
+    let full = format!("{}.{name}", plain_path(target)?.join("."));
+    FUNCTIONS.contains(&full.as_str()).then_some(full)
+}
+
+/// Refuses calls of functions that do not exist: at run time they would be
+/// errors for ever, and a rollout would wait for its timeout.
+pub(super) fn check_functions(tree: &IdedExpr, offsets: &Offsets) -> Result<(), CompileError> {
+    let mut unknown = None;
+    visit(tree, &mut |node| {
+        let Expr::Call(call) = &node.expr else { return };
+        let operator = !call.func_name.starts_with(|c: char| c.is_ascii_alphabetic());
+        let known = FUNCTIONS.contains(&call.func_name.as_str())
+            || call.target.as_ref().is_some_and(|target| qualified_function(target, &call.func_name).is_some());
+        if !operator && !known && unknown.is_none() {
+            unknown = Some(CompileError {
+                message: format!("there is no function `{}`", call.func_name),
+                offset: offsets.at(node),
+            });
+        }
+    });
+    unknown.map_or(Ok(()), Err)
+}
+
+/// Variables read, without those bound inside.
+pub(super) fn roots(tree: &IdedExpr) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    collect_roots(tree, &mut Vec::new(), &mut found);
+    found
+}
+
+fn collect_roots<'t>(node: &'t IdedExpr, bound: &mut Vec<&'t str>, found: &mut BTreeSet<String>) {
+    match &node.expr {
+        Expr::Ident(name) => {
+            if !bound.contains(&name.as_str()) && !TYPES.contains(&name.as_str()) {
+                found.insert(name.trim_start_matches('.').to_owned());
+            }
+        }
+        Expr::Comprehension(walk) => {
+            collect_roots(&walk.iter_range, bound, found);
+            collect_roots(&walk.accu_init, bound, found);
+            let outer = bound.len();
+            bound.extend([walk.iter_var.as_str(), walk.accu_var.as_str()]);
+            bound.extend(walk.iter_var2.as_deref());
+            for inner in [&walk.loop_cond, &walk.loop_step, &walk.result] {
+                collect_roots(inner, bound, found);
+            }
+            bound.truncate(outer);
+        }
+        Expr::Call(call) => {
+            let target = call.target.as_deref().filter(|target| qualified_function(target, &call.func_name).is_none());
+            for child in target.into_iter().chain(&call.args) {
+                collect_roots(child, bound, found);
+            }
+        }
+        Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Select(_) | Expr::Literal(_) | Expr::Unspecified => {
+            for child in children(node) {
+                collect_roots(child, bound, found);
+            }
+        }
+    }
+}
+
+/// `a.b.c` as its names.
+fn plain_path(node: &IdedExpr) -> Option<Vec<&str>> {
+    match &node.expr {
+        Expr::Ident(name) => Some(vec![name.as_str()]),
+        Expr::Select(select) if !select.test => {
+            let mut path = plain_path(&select.operand)?;
+            path.push(select.field.as_str());
+            Some(path)
+        }
+        Expr::Select(_)
+        | Expr::Call(_)
+        | Expr::Comprehension(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Struct(_)
+        | Expr::Unspecified => None,
+    }
+}
+
+/// `has(a.b.c)` as its names.
+fn tested_path(node: &IdedExpr) -> Option<Vec<&str>> {
+    match &node.expr {
+        Expr::Select(select) if select.test => {
+            let mut path = plain_path(&select.operand)?;
+            path.push(select.field.as_str());
+            Some(path)
+        }
+        Expr::Select(_)
+        | Expr::Ident(_)
+        | Expr::Call(_)
+        | Expr::Comprehension(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Struct(_)
+        | Expr::Unspecified => None,
+    }
+}
+
+/// See [`super::Expression::unguarded`].
+pub(super) fn unguarded(tree: &IdedExpr, prefix: &[&str], offsets: &Offsets) -> Vec<Access> {
+    let mut walk = GuardWalk { prefix, offsets, found: BTreeSet::new() };
+    walk.read(tree, &mut Vec::new());
+    walk.found.into_iter().collect()
+}
+
+struct GuardWalk<'w> {
+    prefix: &'w [&'w str],
+    offsets: &'w Offsets,
+    found: BTreeSet<Access>,
+}
+
+impl<'w> GuardWalk<'w> {
+    /// Reads `node` where the paths in `present` are known to be there.
+    fn read(&mut self, node: &'w IdedExpr, present: &mut Vec<Vec<&'w str>>) {
+        if let Some(path) = plain_path(node) {
+            self.note(node, &path, present);
+            return;
+        }
+        if tested_path(node).is_some() {
+            // `has(a.b)` needs `a`, which its own answer says nothing about.
+            if let Expr::Select(test) = &node.expr {
+                self.read(&test.operand, &mut Vec::new());
+            }
+            return;
+        }
+        let Expr::Call(call) = &node.expr else {
+            for child in children(node) {
+                self.read(child, present);
+            }
+            return;
+        };
+        let outer = present.len();
+        match (call.func_name.as_str(), call.args.as_slice()) {
+            // Either side may guard the other: `false && error` is false both ways.
+            (operators::LOGICAL_AND, sides) => {
+                present.extend(sides.iter().flat_map(proved));
+                sides.iter().for_each(|side| self.read(side, present));
+            }
+            (operators::LOGICAL_OR, sides) => {
+                present.extend(sides.iter().flat_map(disproved));
+                sides.iter().for_each(|side| self.read(side, present));
+            }
+            (operators::CONDITIONAL, [condition, yes, no]) => {
+                self.read(condition, present);
+                present.extend(proved(condition));
+                self.read(yes, present);
+                present.truncate(outer);
+                present.extend(disproved(condition));
+                self.read(no, present);
+            }
+            _ => {
+                for child in children(node) {
+                    self.read(child, present);
+                }
+            }
+        }
+        present.truncate(outer);
+    }
+
+    fn note(&mut self, node: &IdedExpr, path: &[&str], present: &[Vec<&str>]) {
+        let known = present.iter().any(|there| there.starts_with(path));
+        if path.starts_with(self.prefix) && !known {
+            self.found.insert(Access { offset: self.offsets.at(node), path: path.join(".") });
+        }
+    }
+}
+
+/// Paths that are there where `node` is true.
+fn proved(node: &IdedExpr) -> Vec<Vec<&str>> {
+    if let Some(path) = tested_path(node) {
+        return vec![path];
+    }
+    match &node.expr {
+        Expr::Call(call) if call.func_name == operators::LOGICAL_AND => call.args.iter().flat_map(proved).collect(),
+        Expr::Call(call) if call.func_name == operators::LOGICAL_NOT => call.args.iter().flat_map(disproved).collect(),
+        Expr::Call(_)
+        | Expr::Select(_)
+        | Expr::Ident(_)
+        | Expr::Comprehension(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Struct(_)
+        | Expr::Unspecified => Vec::new(),
+    }
+}
+
+/// Paths that are there where `node` is false.
+fn disproved(node: &IdedExpr) -> Vec<Vec<&str>> {
+    match &node.expr {
+        Expr::Call(call) if call.func_name == operators::LOGICAL_OR => call.args.iter().flat_map(disproved).collect(),
+        Expr::Call(call) if call.func_name == operators::LOGICAL_NOT => call.args.iter().flat_map(proved).collect(),
+        Expr::Call(_)
+        | Expr::Select(_)
+        | Expr::Ident(_)
+        | Expr::Comprehension(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Struct(_)
+        | Expr::Unspecified => Vec::new(),
+    }
+}
+
+/// An error of the evaluator as an outcome.
+pub(super) fn explain(tree: &IdedExpr, error: &ExecutionError, variables: &Variables<'_>) -> Outcome {
+    match error {
+        ExecutionError::NoSuchKey(key) => Outcome::Missing { path: missing(tree, key, variables) },
+        ExecutionError::UndeclaredReference(name) => Outcome::Missing { path: name.to_string() },
+        ExecutionError::IndexOutOfBounds(index) => Outcome::Missing { path: format!("item {}", literal(index)) },
+        other => Outcome::Error { message: other.to_string().replace('@', "") },
+    }
+}
+
+fn literal(value: &::cel::Value) -> String {
+    match value {
+        ::cel::Value::Int(index) => index.to_string(),
+        ::cel::Value::UInt(index) => index.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The path that ends in `key` and is not in the object: of the paths the
+/// expression reads, the first that breaks off there.
+fn missing(tree: &IdedExpr, key: &str, variables: &Variables<'_>) -> String {
+    let mut found: Option<String> = None;
+    let mut relative: Option<String> = None;
+    visit(tree, &mut |node| {
+        let Some(path) = read_path(node) else { return };
+        if found.is_none() {
+            found = break_off(&path, key, variables);
+        }
+        if relative.is_none() && path.last().is_some_and(|last| last == key) {
+            relative = Some(path.join("."));
+        }
+    });
+    found.or(relative).unwrap_or_else(|| key.to_owned())
+}
+
+/// `a.b["c"].d` as its names, `has(…)` included.
+fn read_path(node: &IdedExpr) -> Option<Vec<String>> {
+    match &node.expr {
+        Expr::Ident(name) => Some(vec![name.clone()]),
+        Expr::Select(select) => {
+            let mut path = read_path(&select.operand)?;
+            path.push(select.field.clone());
+            Some(path)
+        }
+        Expr::Call(call) if call.func_name == operators::INDEX => {
+            let [operand, IdedExpr { expr: Expr::Literal(LiteralValue::String(key)), .. }] = call.args.as_slice()
+            else {
+                return None;
+            };
+            let mut path = read_path(operand)?;
+            path.push(key.inner().to_owned());
+            Some(path)
+        }
+        Expr::Call(_)
+        | Expr::Comprehension(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Struct(_)
+        | Expr::Unspecified => None,
+    }
+}
+
+/// Where `path` leaves the object, if that is at `key`.
+fn break_off(path: &[String], key: &str, variables: &Variables<'_>) -> Option<String> {
+    let (root, fields) = path.split_first()?;
+    let mut value: &Value = variables.json(root)?;
+    for (depth, field) in fields.iter().enumerate() {
+        match value.get(field) {
+            Some(inner) => value = inner,
+            None if field == key && value.is_object() => {
+                let above = if root == "object" { &path[1..] } else { path };
+                let length = if root == "object" { depth + 1 } else { depth + 2 };
+                return Some(above[..length].join("."));
+            }
+            None => return None,
+        }
+    }
+    None
+}

@@ -1,0 +1,306 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object() -> Value {
+    json!({
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "KubeVirt",
+        "metadata": {"name": "kubevirt", "generation": 3, "labels": {"a.b/c": "yes"}},
+        "spec": {"replicas": 3, "ratio": 0.5, "images": ["a", "b"], "big": 18_446_744_073_709_551_615_u64},
+        "status": {
+            "phase": "Deployed",
+            "observedKubeVirtVersion": "v1.9.0",
+            "observedGeneration": 3,
+            "replicas": 3,
+            "note": "héllo",
+            "nothing": null,
+            "lastTransitionTime": "2026-11-29T10:00:00Z",
+            "conditions": [
+                {"type": "Available", "status": "True", "reason": "AllComponentsReady"},
+                {"type": "Progressing", "status": "False"},
+            ],
+        },
+    })
+}
+
+fn outcome(text: &str) -> Outcome {
+    let object = object();
+    Expression::compile(text).unwrap().evaluate(&Variables::ready(&object, "v1.9.0", "1.8.2"))
+}
+
+#[rstest]
+#[case::kubevirt(
+    "object.status.observedKubeVirtVersion == 'v' + version && object.status.conditions.exists(c, c.type == 'Available' && c.status == 'True')"
+)]
+#[case::filter_all("object.status.conditions.filter(c, c.type == 'Available').all(c, c.status == 'True')")]
+#[case::all_of_nothing("object.status.conditions.filter(c, c.type == 'Nope').all(c, c.status == 'True')")]
+#[case::exists_one("object.status.conditions.exists_one(c, c.status == 'True')")]
+#[case::map("object.status.conditions.map(c, c.type) == ['Available', 'Progressing']")]
+#[case::map_with_filter("object.status.conditions.map(c, c.status == 'True', c.type) == ['Available']")]
+#[case::has("has(object.status.phase) && !has(object.status.nope)")]
+#[case::has_null("has(object.status.nothing) && object.status.nothing == null")]
+#[case::optional_select("object.status.?phase.orValue('') == 'Deployed' && object.status.?nope.orValue('x') == 'x'")]
+#[case::optional_chain("object.?nope.?deeper.orValue(1) == 1")]
+#[case::optional_index("object.metadata.?labels[?'a.b/c'].orValue('') == 'yes'")]
+#[case::optional_position(
+    "object.status.?conditions[?0].?status.orValue('') == 'True' && !object.status.?conditions[?9].hasValue()"
+)]
+#[case::optional_map("object.status.?phase.optMap(p, p + '!').orValue('') == 'Deployed!'")]
+#[case::optional_list("[?object.status.?nope].size() == 0")]
+#[case::json_integer_is_int("type(object.spec.replicas) == int && object.spec.replicas == 3")]
+#[case::integer_arithmetic(
+    "object.status.replicas - 1 == 2 && object.status.replicas + 1 == 4 && object.status.replicas % 2 == 1"
+)]
+#[case::cross_type("object.spec.replicas == 3.0 && object.spec.replicas < 3.5 && object.spec.replicas == 3u")]
+#[case::beyond_int("type(object.spec.big) == uint")]
+#[case::double("object.spec.ratio * 2.0 == 1.0")]
+#[case::string_to_int("int('7') + object.spec.replicas == 10")]
+#[case::error_absorbed_by_false("!((1 / 0 == 1) && false)")]
+#[case::missing_absorbed_by_true("object.nope.x == 1 || true")]
+#[case::missing_absorbed_from_the_right("true || object.nope.x == 1")]
+#[case::exists_absorbs_missing("object.status.conditions.exists(c, c.reason == 'AllComponentsReady')")]
+#[case::index_by_name("object.metadata.labels['a.b/c'] == 'yes'")]
+#[case::in_list("'a' in object.spec.images && !('z' in object.spec.images)")]
+#[case::in_map("'phase' in object.status")]
+#[case::code_points("size(object.status.note) == 5 && object.status.note.size() == 5")]
+#[case::matches("object.status.observedKubeVirtVersion.matches('^v[0-9]+[.]')")]
+#[case::strings(
+    "'A-b'.lowerAscii() == 'a-b' && ' x '.trim() == 'x' && 'a,b'.split(',') == ['a', 'b'] && 'abc'.substring(1) == 'bc'"
+)]
+#[case::replace(
+    "'a-b-c'.replace('-', '') == 'abc' && 'a-b-c'.replace('-', '+', 1) == 'a+b-c' && 'a-b'.replace('-', '+', -1) == 'a+b'"
+)]
+#[case::join("['a', 'b'].join('-') == 'a-b' && ['a', 'b'].join() == 'ab'")]
+#[case::format("'%s has %d'.format(['x', 2]) == 'x has 2'")]
+#[case::base64("base64.encode(b'hello') == 'aGVsbG8=' && string(base64.decode('aGVsbG8=')) == 'hello'")]
+#[case::sets_contains("sets.contains([1, 2, 2.0], [2, 1]) && !sets.contains([1], [2])")]
+#[case::sets_equivalent("sets.equivalent([1, 2, 1], [2, 1]) && !sets.equivalent([1], [1, 2])")]
+#[case::sets_intersects("sets.intersects(object.spec.images, ['b']) && !sets.intersects([], ['b'])")]
+#[case::timestamps("timestamp(object.status.lastTransitionTime) < timestamp('2027-01-01T00:00:00Z')")]
+#[case::durations("timestamp('2026-11-29T10:00:30Z') - timestamp(object.status.lastTransitionTime) == duration('30s')")]
+#[case::versions("version == '1.9.0' && fromVersion == '1.8.2'")]
+#[case::ternary("object.spec.replicas > 5 ? false : true")]
+#[case::comment("true // and nothing else (((((((((((((((((((((((((((((((((((((")]
+#[case::raw_text(r"r'\' == '\\'")]
+fn expressions_that_hold(#[case] text: &str) {
+    assert_eq!(outcome(text), Outcome::True, "{text}");
+}
+
+#[rstest]
+#[case::false_comparison("object.status.phase == 'Failed'", Outcome::False)]
+#[case::other_type("1 == 'one'", Outcome::False)]
+#[case::text("object.status.phase", Outcome::NotBoolean { kind: "string".into() })]
+#[case::number("object.spec.replicas", Outcome::NotBoolean { kind: "int".into() })]
+#[case::optional("object.status.?ready", Outcome::NotBoolean { kind: "optional_type".into() })]
+fn expressions_that_do_not_hold(#[case] text: &str, #[case] expected: Outcome) {
+    assert_eq!(outcome(text), expected);
+}
+
+#[rstest]
+#[case::field("object.status.observedVersion == 'v' + version", "status.observedVersion")]
+#[case::parent("object.state.phase == 'x'", "state")]
+#[case::has_below_missing("has(object.state.phase.detail)", "state")]
+#[case::beside_a_field_of_that_name("object.spec.replicas == 3 && object.metadata.replicas == 3", "metadata.replicas")]
+#[case::by_index("object.status['observedVersion'] == 'x'", "status.observedVersion")]
+#[case::of_an_item("object.status.conditions.exists(c, c.reason == 'x')", "c.reason")]
+#[case::item("object.status.conditions[4].status == 'True'", "item 4")]
+#[case::variable("status.phase == 'x'", "status")]
+#[case::and_true("object.status.nope == 1 && true", "status.nope")]
+fn a_message_says_what_is_missing(#[case] text: &str, #[case] path: &str) {
+    assert_eq!(outcome(text), Outcome::Missing { path: path.to_owned() });
+    assert_eq!(outcome(text).to_string(), format!("{path} is not there yet"));
+}
+
+#[rstest]
+#[case::division("1 / (object.spec.replicas - 3) == 1", "Division by zero of Int(1)")]
+#[case::overload("object.status.phase > 3", "found no matching overload for '_>_' applied to '(string, int)'")]
+#[case::select_on_text(
+    "object.status.phase.deeper == 1",
+    "found no matching overload for '_._' applied to '(string, string)'"
+)]
+#[case::repeated_key("{'a': 1, 'a': 2}.size() == 1", "Failed with repeated key: String(\"a\")")]
+#[case::replaced_function("[1].join('-') == ''", "Unexpected type: got 'int', want 'string'")]
+#[case::overflow(
+    "9223372036854775807 + 1 > 0",
+    "Overflow from binary operator 'add': Int(9223372036854775807), Int(1)"
+)]
+fn an_error_is_a_value_with_a_message(#[case] text: &str, #[case] message: &str) {
+    assert_eq!(outcome(text), Outcome::Error { message: message.to_owned() });
+}
+
+#[rstest]
+#[case::empty("", "the expression is empty", 0)]
+#[case::blank("  \n", "the expression is empty", 0)]
+#[case::unfinished("object.status.", "no viable alternative", 14)]
+#[case::second_line("object.a == 1 &&\n  object..b", "no viable alternative", 26)]
+#[case::after_two_byte_characters("'éé' == = 1", "token recognition error", 10)]
+#[case::reserved("package.x == 1", "reserved identifier", 0)]
+#[case::unknown_function("object.isReady() && true", "there is no function `isReady`", 14)]
+#[case::unknown_global("ready(object)", "there is no function `ready`", 5)]
+#[case::unknown_in_namespace("sets.union([1], [2]) == []", "there is no function `union`", 10)]
+fn a_text_that_is_no_expression_is_refused_with_its_place(
+    #[case] text: &str,
+    #[case] message: &str,
+    #[case] offset: usize,
+) {
+    let error = Expression::compile(text).unwrap_err();
+    assert!(error.message.contains(message), "{error:?}");
+    assert_eq!(error.offset, offset, "{error:?}");
+}
+
+#[rstest]
+#[case::object("object.status.x == version", &["object", "version"])]
+#[case::bound("object.items.all(version, version.x == 1)", &["object"])]
+#[case::outside_and_inside("version == '1' && object.items.all(version, version.x == 1)", &["object", "version"])]
+#[case::nested("a.all(x, b.exists(y, x == y && z))", &["a", "b", "z"])]
+#[case::types("type(object) == map && int('1') == 1", &["object"])]
+#[case::functions("sets.contains([1], object.x) && base64.encode(b'x') == '' && optional.of(1).hasValue()", &["object"])]
+#[case::shadowed_function("sets.status == 1", &["sets"])]
+#[case::fields("status.phase == 'x' && metadata.generation == 1", &["metadata", "status"])]
+#[case::has("has(self.spec) && dep.metadata.?labels.hasValue()", &["dep", "self"])]
+#[case::opt_map("object.?a.optMap(version, version == 1).orValue(false)", &["object"])]
+#[case::literals("{'version': 1}.version == 1", &[])]
+fn roots_are_the_variables_read(#[case] text: &str, #[case] expected: &[&str]) {
+    let expression = Expression::compile(text).unwrap();
+    assert_eq!(expression.roots().iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+#[rstest]
+#[case::plain("status.phase == 'x'", &[("status.phase", 6)])]
+#[case::guarded("has(status.phase) && status.phase == 'x'", &[("status", 4)])]
+#[case::guarded_from_the_right("status.phase == 'x' && has(status.phase)", &[("status", 27)])]
+#[case::or("!has(status.phase) || status.phase == 'x'", &[("status", 5)])]
+#[case::ternary("has(status.phase) ? status.phase == 'x' : status.other == 'y'", &[("status", 4), ("status.other", 48)])]
+#[case::optional("status.?phase.orValue('') == 'x'", &[("status", 0)])]
+#[case::deeper_guard_covers("has(status.a.b) && status.a == {}", &[("status.a", 10)])]
+#[case::other_root("spec.x == 1", &[])]
+#[case::in_a_walk("status.conditions.exists(c, c.status == 'True')", &[("status.conditions", 6)])]
+fn unguarded_fields_are_found(#[case] text: &str, #[case] expected: &[(&str, usize)]) {
+    let expression = Expression::compile(text).unwrap();
+    let found = expression.unguarded(&["status"]);
+    let found: Vec<_> = found.iter().map(|access| (access.path.as_str(), access.offset)).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn fields_of_an_object_are_the_variables_of_flux() {
+    let object = object();
+    let holds = |text: &str| Expression::compile(text).unwrap().evaluate(&Variables::fields(&object));
+    assert_eq!(holds("status.observedGeneration == metadata.generation && kind == 'KubeVirt'"), Outcome::True);
+    assert_eq!(holds("data.x == '1'"), Outcome::Missing { path: "data".into() });
+    assert_eq!(holds("status.conditions.filter(e, e.type == 'Nope').size() == 0"), Outcome::True);
+}
+
+#[test]
+fn an_expression_over_two_objects_names_the_variable_of_what_is_missing() {
+    let (own, dependency) = (json!({"spec": {}}), json!({"status": {"ready": true}}));
+    let variables = Variables::new().with("self", &own).with("dep", &dependency);
+    let holds = |text: &str| Expression::compile(text).unwrap().evaluate(&variables);
+    assert_eq!(holds("dep.status.ready && !has(self.spec.x)"), Outcome::True);
+    assert_eq!(
+        holds("dep.status.version == self.spec.version"),
+        Outcome::Missing { path: "dep.status.version".into() }
+    );
+}
+
+fn nested(open: &str, close: &str, levels: usize) -> String {
+    format!("{}true{}", open.repeat(levels), close.repeat(levels))
+}
+
+#[rstest]
+#[case::parentheses(nested("(", ")", 33))]
+#[case::lists(nested("[", "]", 33))]
+#[case::maps(nested("{1:", "}", 33))]
+#[case::calls(nested("f(", ")", 33))]
+#[case::negations(nested("!", "", 33))]
+#[case::spaced_negations(nested("! ", "", 33))]
+#[case::minus(format!("{}1 == 1", "-".repeat(33)))]
+#[case::long_text(format!("'{}' == ''", "x".repeat(4096)))]
+fn what_nests_too_deeply_never_reaches_the_parser(#[case] text: String) {
+    let error = limits::check(&text).unwrap_err();
+    assert!(error.message.starts_with("the expression "), "{error:?}");
+    assert_eq!(Expression::compile(&text).unwrap_err(), error);
+}
+
+#[rstest]
+#[case::selections(format!("a{}", ".b".repeat(2000)))]
+#[case::sum(format!("1{} == 1", "+1".repeat(2000)))]
+#[case::indexes(format!("a{}", "[0]".repeat(1360)))]
+#[case::calls(format!("a{}", ".size()".repeat(580)))]
+#[case::ternaries(format!("{}1", "1?1:".repeat(1000)))]
+fn what_chains_too_long_is_never_evaluated(#[case] text: String) {
+    limits::check(&text).unwrap();
+    let error = Expression::compile(&text).unwrap_err();
+    assert_eq!(error.message, "the expression has too many operators and selections in a row");
+}
+
+/// The worst of what the scan admits, on the small stack of a test thread.
+#[rstest]
+#[case::parentheses(nested("(", ")", 32))]
+#[case::mixed(format!("{}true{}", "([{1:".repeat(10), "}])".repeat(10)))]
+#[case::chain(format!("object{}", ".b".repeat(510)))]
+#[case::sum(format!("1{} == 1", "+1".repeat(254)))]
+#[case::ternary(format!("{}true", "true?true:".repeat(90)))]
+#[case::conjunction(format!("true{}", "&&true".repeat(680)))]
+#[case::nested_conjunctions(nested("true&&true&&true&&true&&(true||", ")", 30))]
+#[case::indexes(format!("object{}", "[0]".repeat(510)))]
+#[case::calls(format!("object{}", ".size()".repeat(254)))]
+#[case::negations(nested("!(", ")", 32))]
+#[case::list(format!("[{}1] == []", "1,".repeat(2000)))]
+#[case::unclosed("(".repeat(32))]
+#[case::garbage("\u{0}\u{7f}é(((".to_owned())]
+fn the_worst_admitted_text_is_parsed_and_evaluated_without_overflow(#[case] text: String) {
+    limits::check(&text).unwrap();
+    let object = object();
+    let variables = Variables::ready(&object, "1.0.0", "");
+    match Expression::compile(&text) {
+        Ok(expression) => assert_ne!(expression.evaluate(&variables), Outcome::LimitExceeded),
+        Err(error) => assert!(text.contains("((("), "{error:?}"),
+    }
+}
+
+#[rstest]
+#[case::text(format!("['01234']{} != []", ".map(a,a+a)".repeat(60)))]
+#[case::lists(format!("[1]{} != []", ".map(a,[a,a])".repeat(60)))]
+#[case::maps(format!("[1]{} != []", ".map(a,{'x':a,'y':a})".repeat(60)))]
+#[case::lists_of_long_text(format!("['{}']{} != []", "x".repeat(1000), ".map(a,[a,a,a,a,a,a,a,a])".repeat(20)))]
+#[case::sums_of_lists(format!("[[1]]{} != []", ".map(a,a+a)".repeat(60)))]
+#[case::replace(format!("'a'{} == ''", ".replace('a','aaaaaaaaaa')".repeat(60)))]
+#[case::replace_nothing(format!("'a'{} == ''", ".replace('','aaaaaaaaaa')".repeat(60)))]
+#[case::join(format!("['aa']{} == []", ".map(a,a.split('').join('bbbbbbbb'))".repeat(60)))]
+#[case::format(format!("['a']{} == []", ".map(a,'%s%s%s%s'.format([a,a,a,a]))".repeat(60)))]
+#[case::nested_walks("[1,2,3,4,5,6,7,8,9,0].all(a,[1,2,3,4,5,6,7,8,9,0].all(b,[1,2,3,4,5,6,7,8,9,0].all(c,[1,2,3,4,5,6,7,8,9,0].all(d,[1,2,3,4,5,6,7,8,9,0].all(e,[1,2,3,4,5,6,7,8,9,0].all(f,[1,2,3,4,5,6,7,8,9,0].all(g,true)))))))".to_owned())]
+#[case::absorbed_by_or(format!("['01234']{} != [] || true", ".map(a,a+a)".repeat(60)))]
+#[case::absorbed_in_a_walk(format!("[1,2].exists(x, ['01234']{} != []) || true", ".map(a,a+a)".repeat(60)))]
+fn an_expression_that_grows_without_end_runs_out_of_fuel(#[case] text: String) {
+    assert_eq!(outcome(&text), Outcome::LimitExceeded, "{text}");
+}
+
+#[test]
+fn a_big_object_is_walked_within_the_limit() {
+    let items: Vec<Value> = (0..2000).map(|n| json!({"name": format!("item-{n}"), "ready": true})).collect();
+    let object = json!({"status": {"items": items}});
+    let expression =
+        Expression::compile("object.status.items.all(i, i.ready) && object.status.items.map(i, i.name).size() == 2000")
+            .unwrap();
+    assert_eq!(expression.evaluate(&Variables::ready(&object, "1.0.0", "")), Outcome::True);
+}
+
+#[test]
+fn a_later_expression_is_answered_after_one_ran_out_of_fuel() {
+    assert_eq!(outcome(&format!("[1]{} != []", ".map(a,[a,a])".repeat(60))), Outcome::LimitExceeded);
+    assert_eq!(outcome("true"), Outcome::True);
+}
+
+#[test]
+fn every_listed_function_exists() {
+    for name in library::FUNCTIONS {
+        let called = |text: &str| {
+            let answer = Expression::compile(text).unwrap().evaluate(&Variables::new());
+            !matches!(&answer, Outcome::Missing { path } if name.ends_with(path))
+        };
+        assert!(called(&format!("{name}()")) || called(&format!("'x'.{name}()")), "{name} is not a function");
+    }
+}
