@@ -5,6 +5,7 @@
 //! [`definition::Definition`], which [`order`] and [`digest`] work on.
 
 pub mod canonical;
+pub mod check;
 pub mod content;
 pub mod definition;
 pub mod diagnostic;

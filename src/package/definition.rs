@@ -1,8 +1,11 @@
 //! A Package parsed: every name a newtype, every default filled in.
 
 mod parse;
+mod rules;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use serde_json::{Map, Value};
 
@@ -17,6 +20,7 @@ use crate::api::{
 
 pub(crate) use parse::did_you_mean;
 pub use parse::{parse, parse_ready_when};
+pub use rules::engine_rules;
 
 /// `upgrade.timeout` where none is written.
 pub const DEFAULT_TIMEOUT: GoDuration = GoDuration::from_secs(600);

@@ -51,6 +51,9 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do; empty if the message says it.
     pub help: String,
+    /// Text that mends it in the place of the span, where that is certain: what
+    /// Kubernetes reads stays the same, unless it would refuse it.
+    pub fix: Option<String>,
 }
 
 /// Findings and the files they are about.

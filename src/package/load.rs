@@ -163,6 +163,7 @@ impl LoadedPackage {
             component: component.and_then(Value::as_str).map(str::to_owned),
             message: violation.message,
             help: violation.help,
+            fix: None,
         }
     }
 }
@@ -178,5 +179,6 @@ fn finding(source: usize, span: Span, code: Code, message: impl Into<String>, he
         component: None,
         message: message.into(),
         help: help.into(),
+        fix: None,
     }
 }

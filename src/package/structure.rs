@@ -25,6 +25,8 @@ pub struct Finding {
     pub violation: Violation,
     /// Whether to point at the key.
     pub at_key: bool,
+    /// Whether quotes around the value mend it.
+    pub quotes_mend: bool,
 }
 
 /// What a document's shape came to.
@@ -80,7 +82,7 @@ struct Checker {
 impl Checker {
     fn report(&mut self, at_key: bool, code: Code, message: String, help: impl Into<String>) {
         let violation = Violation::new(code, self.pointer.clone(), message).help(help);
-        self.findings.push(Finding { violation, at_key });
+        self.findings.push(Finding { violation, at_key, quotes_mend: false });
     }
 
     fn within<T>(&mut self, part: &str, run: impl FnOnce(&mut Self) -> T) -> T {
@@ -140,6 +142,9 @@ impl Checker {
         };
         let message = format!("{name} must be {}, this is {}", kind.name(), node.kind());
         self.report(false, Code::WrongType, message, help);
+        if let (Kind::Text(_), true, Some(finding)) = (kind, node.plain, self.findings.last_mut()) {
+            finding.quotes_mend = true;
+        }
     }
 
     fn list_length(&mut self, length: usize, least: usize, most: Option<usize>, name: Name<'_>) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::rules::{canary_rules, chart_rules, engine_rules, hook_child_rules, release_rules};
 use super::{
     ChartSource, Component, DEFAULT_HISTORY_LIMIT, DEFAULT_RETRIES, DEFAULT_SETTLE, DEFAULT_TIMEOUT,
     DEFAULT_VALUES_KEY, Definition, PathChart, ReadyTest, ReadyWhen, RelativePath, RepositoryChart, Requirement,
@@ -63,7 +64,11 @@ impl Parser {
     }
 
     fn range(&mut self, pointer: &str, text: Option<&str>) -> Option<Range> {
-        text.and_then(|text| self.keep(Code::InvalidRange, pointer, Range::parse(text)))
+        let range = text.and_then(|text| self.keep(Code::InvalidRange, pointer, Range::parse(text)))?;
+        if range.is_empty() {
+            self.report(Code::InvalidRange, pointer, format!("no version is in the range `{range}`"), "");
+        }
+        Some(range)
     }
 
     fn duration(&mut self, pointer: &str, text: Option<&str>, default: GoDuration) -> GoDuration {
@@ -79,9 +84,13 @@ impl Parser {
         let service_account =
             service_account.and_then(|name| self.name("/spec/serviceAccountName", ObjectName::parse(name)));
         let requires = self.requires(&spec.requires);
+        self.own_requirement(name.as_ref(), &requires);
         let upgrade = self.upgrade(spec.upgrade.as_ref());
         let rollback = self.rollback(spec.rollback.as_ref(), &upgrade);
         let components = self.components(spec, namespace.as_ref());
+        if let Some(engine) = spec.engine {
+            self.violations.extend(engine_rules(spec, engine));
+        }
         Some(Definition {
             name: name?,
             namespace: namespace?,
@@ -97,6 +106,15 @@ impl Parser {
             revision_history_limit: spec.revision_history_limit.unwrap_or(DEFAULT_HISTORY_LIMIT),
             components,
         })
+    }
+
+    fn own_requirement(&mut self, own: Option<&PackageName>, requires: &[Requirement]) {
+        for (index, requirement) in requires.iter().enumerate() {
+            if matches!(requirement, Requirement::Package { name, .. } if Some(name) == own) {
+                let at = format!("/spec/requires/{index}/package");
+                self.report(Code::PackageCycle, at, "a Package cannot require itself", "remove the requirement");
+            }
+        }
     }
 
     fn requires(&mut self, requires: &[api::Requirement]) -> Vec<Requirement> {
@@ -142,15 +160,20 @@ impl Parser {
 
     fn components(&mut self, spec: &PackageSpec, namespace: Option<&Namespace>) -> Vec<Component> {
         let mut parsed = Vec::new();
+        let mut positions = Vec::new();
         for (index, component) in spec.components.iter().enumerate() {
             let at = format!("/spec/components/{index}");
-            parsed.extend(self.component(&at, component, namespace));
+            if let Some(component) = self.component(&at, component, namespace) {
+                parsed.push(component);
+                positions.push(index);
+            }
         }
         self.edges(&spec.components);
-        if parsed.len() == spec.components.len()
-            && let Err(cycle) = order(&parsed)
-        {
-            let first = cycle.positions.first().copied().unwrap_or_default();
+        let placed: Vec<_> = positions.iter().copied().zip(&parsed).collect();
+        self.violations.extend(release_rules(&placed));
+        self.violations.extend(hook_child_rules(&placed));
+        if let Err(cycle) = order(&parsed) {
+            let first = cycle.positions.first().and_then(|&first| positions.get(first)).copied().unwrap_or_default();
             let at = format!("/spec/components/{first}/install/dependsOn");
             self.report(Code::Cycle, at, cycle.to_string(), "remove one of these edges");
         }
@@ -206,6 +229,9 @@ impl Parser {
             parsed => self.name(&format!("{at}/{release_at}"), parsed),
         };
         let chart = self.chart(at, component);
+        if let Some(canary) = &component.canary {
+            self.violations.extend(canary_rules(&format!("{at}/canary"), canary, install.phase.is_some()));
+        }
         let values_from = component.values_from.iter().enumerate();
         let values_from: Vec<_> = values_from
             .filter_map(|(index, from)| self.values_from(&format!("{at}/valuesFrom/{index}"), from))
@@ -266,6 +292,7 @@ impl Parser {
     }
 
     fn repository_chart(&mut self, at: &str, chart: &api::Chart) -> Option<RepositoryChart> {
+        self.violations.extend(chart_rules(at, chart));
         let version = self.keep(Code::InvalidVersion, &format!("{at}/version"), Version::parse(&chart.version));
         let secret = chart.secret_ref.as_ref();
         let secret =

@@ -17,6 +17,7 @@ fn report() -> Report {
         component: None,
         message: message.into(),
         help: help.into(),
+        fix: None,
     };
     Report::new(
         vec![Source::new("a,b:c.yaml", text)],

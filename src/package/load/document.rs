@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Loaded, LoadedPackage, NamespaceRule, OtherManifest, finding};
 use crate::api::wellknown;
 use crate::package::definition::{self, did_you_mean};
-use crate::package::diagnostic::Severity;
+use crate::package::diagnostic::{Diagnostic, Severity};
 use crate::package::structure;
 use crate::package::violation::{Code, Violation};
 use crate::package::yaml::{self, Content, Node};
@@ -129,18 +129,22 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
         Err(error) if shape_fits => vec![Violation::new(Code::WrongType, "/spec", error.to_string())],
         Err(_) => Vec::new(),
     };
-    for (violation, at_key) in merge(structure.findings, semantic) {
-        let span =
-            if at_key { package.root.locate_key(&violation.pointer) } else { package.root.locate(&violation.pointer) };
-        loaded.diagnostics.push(package.diagnostic_at(Severity::Error, violation, span));
-    }
+    let text = loaded.sources.get(source);
+    let found = merge(structure.findings, semantic).into_iter().map(|finding| {
+        let pointer = &finding.violation.pointer;
+        let span = if finding.at_key { package.root.locate_key(pointer) } else { package.root.locate(pointer) };
+        let written = text.map(|source| source.slice(span)).filter(|_| finding.quotes_mend);
+        let fix = written.map(|written| format!("\"{written}\""));
+        Diagnostic { fix, ..package.diagnostic_at(Severity::Error, finding.violation, span) }
+    });
+    loaded.diagnostics.extend(found.collect::<Vec<_>>());
     package
 }
 
 /// One finding per place: rules of the shape see every field, but where a rule
 /// of meaning speaks of the same field it says more. What follows from a field
 /// that was left out or filled in is not said again.
-fn merge(shape: Vec<structure::Finding>, meaning: Vec<Violation>) -> Vec<(Violation, bool)> {
+fn merge(shape: Vec<structure::Finding>, meaning: Vec<Violation>) -> Vec<structure::Finding> {
     let (value_findings, hard): (Vec<_>, Vec<_>) =
         shape.into_iter().partition(|f| !f.at_key && matches!(f.violation.code, Code::InvalidValue | Code::TooLarge));
     let caused = |violation: &Violation| {
@@ -156,6 +160,7 @@ fn merge(shape: Vec<structure::Finding>, meaning: Vec<Violation>) -> Vec<(Violat
     let better =
         |finding: &structure::Finding| meaning.iter().any(|violation| violation.pointer == finding.violation.pointer);
     let value_findings: Vec<_> = value_findings.into_iter().filter(|finding| !better(finding)).collect();
-    let of_shape = hard.into_iter().chain(value_findings).map(|finding| (finding.violation, finding.at_key));
-    of_shape.chain(meaning.into_iter().map(|violation| (violation, false))).collect()
+    let meaning =
+        meaning.into_iter().map(|violation| structure::Finding { violation, at_key: false, quotes_mend: false });
+    hard.into_iter().chain(value_findings).chain(meaning.collect::<Vec<_>>()).collect()
 }

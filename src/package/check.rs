@@ -1,0 +1,90 @@
+//! Checks that need more than one Package, an engine, chart directories, or
+//! that only warn.
+
+mod charts;
+mod conditions;
+mod engine;
+mod expressions;
+mod fields;
+mod names;
+mod requirements;
+mod scalars;
+mod size;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::load::{Loaded, LoadedPackage};
+use super::tree::Tree;
+use super::violation::Violation;
+use crate::api::Engine;
+
+/// What a set of Packages is checked against.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Engine of the Packages that name none.
+    pub engine: Option<Engine>,
+    /// Where the charts of `path` components are.
+    pub charts: Option<Charts<'a>>,
+}
+
+/// The root of the source, below which chart directories are.
+#[derive(Clone, Copy)]
+pub struct Charts<'a> {
+    /// The files.
+    pub tree: &'a dyn Tree,
+    /// How bad an absent chart is: an error if the root was named, a warning if
+    /// it was guessed.
+    pub severity: Severity,
+}
+
+/// Checks everything that was loaded; what loading itself found is not repeated.
+///
+/// # Errors
+/// When chart directories cannot be read.
+pub fn check(loaded: &Loaded, options: &Options<'_>) -> io::Result<Vec<Diagnostic>> {
+    let mut findings = Findings { loaded, found: Vec::new() };
+    for package in &loaded.packages {
+        let engine = package.package.as_ref().and_then(|typed| typed.spec.engine).or(options.engine);
+        scalars::check(package, &mut findings);
+        fields::check(package, &mut findings);
+        engine::check(package, engine, &mut findings);
+        expressions::check(package, &mut findings);
+        size::check(package, &mut findings);
+        if let Some(charts) = &options.charts {
+            charts::check(package, charts, &mut findings)?;
+        }
+    }
+    names::check(&mut findings);
+    requirements::check(&mut findings);
+    Ok(findings.found)
+}
+
+/// What was found so far.
+struct Findings<'a> {
+    loaded: &'a Loaded,
+    found: Vec<Diagnostic>,
+}
+
+impl Findings<'_> {
+    fn error(&mut self, package: &LoadedPackage, violation: Violation) {
+        self.add(package, Severity::Error, violation);
+    }
+
+    fn warning(&mut self, package: &LoadedPackage, violation: Violation) {
+        self.add(package, Severity::Warning, violation);
+    }
+
+    fn add(&mut self, package: &LoadedPackage, severity: Severity, violation: Violation) {
+        self.found.push(package.diagnostic(severity, violation));
+    }
+
+    /// `file:line` of a place in a Package, to point at from elsewhere.
+    fn place(&self, package: &LoadedPackage, pointer: &str) -> String {
+        self.loaded.sources.get(package.source).map_or_else(String::new, |source| {
+            format!("{}:{}", source.path(), source.position(package.root.locate(pointer).start).line)
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! Scalars that readers disagree about, and integers no API server keeps.
+
+use std::collections::BTreeSet;
+
+use super::Findings;
+use crate::package::diagnostic::{Diagnostic, Severity};
+use crate::package::load::LoadedPackage;
+use crate::package::source::{Source, Span};
+use crate::package::violation::{Code, Violation};
+use crate::package::yaml::{Ambiguity, Content, Node, ambiguity};
+
+pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
+    let Some(source) = findings.loaded.sources.get(package.source) else { return };
+    let errors = findings.loaded.diagnostics.iter().filter(|other| other.source == package.source);
+    let refused = errors.filter(|other| other.severity == Severity::Error).map(|other| other.span).collect();
+    let mut walk = Walk { package, source, pointer: String::new(), refused, found: Vec::new() };
+    walk.node(&package.root);
+    findings.found.append(&mut walk.found);
+}
+
+struct Walk<'a> {
+    package: &'a LoadedPackage,
+    source: &'a Source,
+    pointer: String,
+    /// Places where something worse has been said.
+    refused: BTreeSet<Span>,
+    found: Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &Node) {
+        match &node.content {
+            Content::Sequence(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.within(&index.to_string(), |this| this.node(item));
+                }
+            }
+            Content::Mapping(entries) => {
+                for entry in entries {
+                    self.within(&entry.key, |this| {
+                        if entry.key_plain {
+                            this.key(entry.key_span, &entry.key);
+                        }
+                        this.node(&entry.value);
+                    });
+                }
+            }
+            Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_)
+                if node.plain && !self.refused.contains(&node.span) =>
+            {
+                self.scalar(node);
+            }
+            Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => {}
+        }
+    }
+
+    fn within(&mut self, part: &str, run: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
+        run(self);
+        self.pointer.truncate(length);
+    }
+
+    fn key(&mut self, span: Span, key: &str) {
+        let written = self.source.slice(span);
+        if matches!(ambiguity(written), Some(Ambiguity::Boolean | Ambiguity::Number)) {
+            let message = format!("the key `{written}` is read as `{key}` by some tools and as `{written}` by others");
+            self.warn(Code::AmbiguousScalar, span, message, &format!("write \"{written}\", with quotes"), None);
+        }
+    }
+
+    fn scalar(&mut self, node: &Node) {
+        let written = self.source.slice(node.span);
+        if let Content::Number(number) = &node.content
+            && number.as_i64().is_none()
+            && written.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'_'))
+            && !written.contains(['e', 'E'])
+        {
+            let message = format!("the integer {written} is beyond 64 bits signed");
+            let help = "an API server would store another number: put it in quotes";
+            let violation = Violation::new(Code::IntegerTooLarge, self.pointer.clone(), message).help(help);
+            self.found.push(self.package.diagnostic_at(Severity::Error, violation, node.span));
+            return;
+        }
+        let read = node.to_value();
+        let (message, help, fix) = match (ambiguity(written), &node.content) {
+            (None, _) => return,
+            (Some(Ambiguity::LosesDigits), _) => (
+                format!("{written} is a number and is read as {read}"),
+                format!("write \"{written}\", with quotes, if it is a version or other text"),
+                None,
+            ),
+            (Some(Ambiguity::Boolean | Ambiguity::Number), Content::Text(_)) => (
+                format!("{written} is text to some tools and a number to others"),
+                format!("write \"{written}\", with quotes"),
+                Some(format!("\"{written}\"")),
+            ),
+            (Some(Ambiguity::Boolean | Ambiguity::Number), _) => (
+                format!("{written} is read as {read} by Kubernetes tools and as something else by others"),
+                format!("write {read}, or \"{written}\" with quotes if text is meant"),
+                Some(read.to_string()),
+            ),
+        };
+        self.warn(Code::AmbiguousScalar, node.span, message, &help, fix);
+    }
+
+    fn warn(&mut self, code: Code, span: Span, message: String, help: &str, fix: Option<String>) {
+        let violation = Violation::new(code, self.pointer.clone(), message).help(help);
+        let diagnostic = self.package.diagnostic_at(Severity::Warning, violation, span);
+        self.found.push(Diagnostic { fix, ..diagnostic });
+    }
+}
