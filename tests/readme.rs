@@ -153,6 +153,28 @@ fn fences_say_what_they_are() {
     assert!(places.is_empty(), "fences are marked console, text, yaml or mermaid: {places:?}");
 }
 
+/// `[text](target)` of a line, without those that lead out of the tree.
+fn links(line: &str) -> Vec<String> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let targets = targets.map(|(target, _)| target.split('#').next().unwrap_or_default().to_owned());
+    targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut files = Vec::new();
+    markdown_files(root(), &mut files);
+    let mut dead = Vec::new();
+    for file in files {
+        for target in fs::read_to_string(&file).unwrap().lines().flat_map(links) {
+            if !file.parent().unwrap().join(&target).exists() {
+                dead.push(format!("{}: {target}", file.strip_prefix(root()).unwrap().display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
 #[test]
 fn packages_in_documents_are_valid() {
     let mut checked = 0;
