@@ -7,6 +7,7 @@ use anyhow::Context as _;
 
 use super::directory::Directory;
 use super::{Exit, Streams, output};
+use crate::package::check;
 use crate::package::content::{ContentError, chart_content};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Severity;
@@ -71,10 +72,16 @@ fn answer() -> anyhow::Result<Result<Answer, Vec<String>>> {
     let root: PathBuf = current.ancestors().nth(location.up).map(PathBuf::from).unwrap_or(current.clone());
     let tree = Directory::new(root);
     let directory = joined(&[environment.source_path.as_str(), environment.parameters.path.as_str()]);
-    let loaded = match read(&tree, &location, &directory, &environment)? {
+    let mut loaded = match read(&tree, &location, &directory, &environment)? {
         Ok(loaded) => loaded,
         Err(error) => return Ok(Err(vec![error])),
     };
+    // Of a part of the repository some charts are missing for another reason.
+    let whole = location.begins_at.is_empty();
+    let charts = whole.then_some(check::Charts { tree: &tree, severity: Severity::Error });
+    let options = check::Options { engine: Some(environment.parameters.engine), charts };
+    let found = check::check(&loaded, &options).context("cannot read a chart")?;
+    loaded.diagnostics.extend(found);
     let errors = errors(&loaded);
     if !errors.is_empty() {
         return Ok(Err(errors));

@@ -10,9 +10,10 @@ use super::directory::Directory;
 use super::engine::EngineArgument;
 use super::{Exit, Streams, output, paths};
 use crate::api::Engine;
+use crate::package::check;
 use crate::package::content::chart_content;
 use crate::package::definition::RelativePath;
-use crate::package::diagnostic::{Report, Style, write_text};
+use crate::package::diagnostic::{Report, Severity, Style, write_text};
 use crate::package::load::{Loaded, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::translate::{Charts, Compilation, Compiled, Options, Refusal, Translation, compile, managed, native};
@@ -78,7 +79,12 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         Some(namespace) => NamespaceRule::Forced(namespace.clone()),
         None => NamespaceRule::Default(Namespace::parse("default")?),
     };
-    let loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let root = arguments.chart_root.as_ref().map(Directory::new);
+    let charts = root.as_ref().map(|tree| check::Charts { tree, severity: Severity::Error });
+    let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
+    let found = check::check(&loaded, &options).context("cannot read a chart")?;
+    loaded.diagnostics.extend(found);
     if loaded.has_errors() {
         return findings(loaded, streams);
     }
@@ -86,7 +92,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: no Package found")?;
         return Ok(Exit::Findings);
     }
-    match translate(&loaded, arguments, namespace.as_ref()) {
+    match translate(&loaded, arguments, namespace.as_ref(), root.as_ref()) {
         Err(refusals) => {
             for refusal in refusals {
                 writeln!(streams.stderr, "error: {refusal}")?;
@@ -119,9 +125,13 @@ fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) ->
 /// Objects in order, and what has to be said of them.
 type Output = (Vec<Value>, Vec<String>);
 
-fn translate(loaded: &Loaded, arguments: &Arguments, namespace: Option<&Namespace>) -> Result<Output, Vec<Refusal>> {
-    let root = arguments.chart_root.as_ref().map(Directory::new);
-    let charts = root.as_ref().map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
+fn translate(
+    loaded: &Loaded,
+    arguments: &Arguments,
+    namespace: Option<&Namespace>,
+    root: Option<&Directory>,
+) -> Result<Output, Vec<Refusal>> {
+    let charts = root.map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
     let charts = charts.as_ref().map(|read| read as &Charts<'_>);
     let engine = arguments.engine.map(Engine::from);
     let compilation = Compilation {

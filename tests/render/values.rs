@@ -1,4 +1,7 @@
 //! Helm values on their way through a Package to what an engine reads.
+//!
+//! sigs.k8s.io/yaml 1.6.0, which kubectl, Flux and Argo CD use, read every value
+//! here back as PyYAML does.
 
 use rstest::rstest;
 use serde_json::{Map, Value, json};
