@@ -257,7 +257,13 @@ fn what_is_rendered_reads_back_as_meant(
         return;
     }
     let out = tempfile::tempdir().unwrap();
-    let packages = definitions(&import(&directory, version, &[], out.path()));
+    let imported = import(&directory, version, &[], out.path());
+    let from = directory.to_str().unwrap();
+    let mut stream = read_yaml_1_1(&common::printed(["import", "cozystack", from, "--version", version]));
+    stream.sort_by_key(|package| text(package, "/metadata/name").to_owned() + ".yaml");
+    let meant: Vec<Value> = imported.iter().map(|package| serde_json::to_value(package).unwrap()).collect();
+    assert_eq!(stream, meant);
+    let packages = definitions(&imported);
     let options = Options::for_engine(Some(engine));
     for (mode, translation) in [("managed", managed(&packages, &options)), ("native", native(&packages, &options))] {
         let objects = translation.unwrap().objects;
@@ -265,7 +271,16 @@ fn what_is_rendered_reads_back_as_meant(
         assert!(meant.len() > 100, "{} objects", meant.len());
         let from = out.path().to_str().unwrap();
         let rendered = common::printed([
-            "render", from, "--engine", engine.as_str(), "--mode", mode, "--repo-url", REPOSITORY, "--revision", COMMIT,
+            "render",
+            from,
+            "--engine",
+            engine.as_str(),
+            "--mode",
+            mode,
+            "--repo-url",
+            REPOSITORY,
+            "--revision",
+            COMMIT,
         ]);
         let read = read_yaml_1_1(&rendered);
         assert_eq!(read.len(), meant.len());

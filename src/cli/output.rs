@@ -45,7 +45,7 @@ pub fn to_directory(objects: &[Value], directory: &Path) -> anyhow::Result<usize
 /// # Errors
 /// When something cannot be written.
 pub fn write_files(files: &BTreeMap<String, String>, directory: &Path) -> anyhow::Result<()> {
-    for path in files.keys().map(|name| directory.join(name)).filter(|path| path.is_dir()) {
+    if let Some(path) = files.keys().map(|name| directory.join(name)).find(|path| path.is_dir()) {
         anyhow::bail!("cannot write {}: there is a directory of that name", path.display());
     }
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
