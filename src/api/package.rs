@@ -71,7 +71,7 @@ pub struct PackageSpec {
     pub source_ref: Option<SourceRef>,
     /// What must be there first: other Packages of the namespace, a Kubernetes version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 128))]
     pub requires: Vec<Requirement>,
     /// How an upgrade is done.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,9 @@ pub struct PackageSpec {
     #[schemars(length(max = 128))]
     #[x_kube(
         merge_strategy = ListMerge::Map(vec!["name".into()]),
-        validation = Rule::new("self.all(c, !has(c.install) || !has(c.install.dependsOn) || c.install.dependsOn.all(d, d != c.name && d in self.filter(x, !has(x.install) || !has(x.install.phase)).map(x, x.name)))")
+        // The list of one binds the names, so that they are collected once: else
+        // the largest Packages exceed what one rule may cost an API server.
+        validation = Rule::new("[self.filter(x, !has(x.install) || !has(x.install.phase)).map(x, x.name)].all(names, self.all(c, !has(c.install) || !has(c.install.dependsOn) || c.install.dependsOn.all(d, d != c.name && d in names)))")
             .message("dependsOn must name another component of this Package that is no hook"),
     )]
     pub components: Vec<Component>,
@@ -210,6 +212,12 @@ pub enum DeletionPolicy {
         .message("chartVersion, valuesFiles and source go with path"),
     validation = Rule::new("!has(self.install) || !has(self.install.phase) || !has(self.install.dependsOn) || self.install.dependsOn.size() == 0")
         .message("a hook has no dependsOn: hooks run in the order they are written"),
+    validation = Rule::new("!has(self.canary) || !has(self.install) || !has(self.install.phase)")
+        .message("a hook has no canary: it runs once and leaves nothing to roll out"),
+    validation = Rule::new(r"!has(self.path) || !self.path.matches('(^/|(^|/)\\.\\.(/|$)|\\\\)')")
+        .message("path stays below the root of the source: no leading slash, no .., no backslash"),
+    validation = Rule::new(r"!has(self.valuesFiles) || self.valuesFiles.all(f, !f.matches('(^/|(^|/)\\.\\.(/|$)|\\\\)'))")
+        .message("valuesFiles stay below the chart directory: no leading slash, no .., no backslash"),
 )]
 pub struct Component {
     /// Name within the Package, a DNS label.
@@ -231,7 +239,7 @@ pub struct Component {
     pub chart: Option<Chart>,
     /// Values files relative to the chart directory; `path` only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(min = 1, max = 1024)))]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 512)))]
     pub values_files: Vec<String>,
     /// Helm values.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -15,6 +15,7 @@ use crate::package::diagnostic::{Diagnostic, Report, Severity, Style, write_gith
 use crate::package::load::{Loaded, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::package::source::{Source, Span};
+use crate::package::tree::Tree;
 use crate::package::violation::Code;
 
 const EXAMPLES: &str = "\
@@ -36,7 +37,8 @@ pub struct Arguments {
     #[arg(long)]
     engine: Option<EngineArgument>,
     /// Directory that the paths of charts begin at; an absent chart is an error then.
-    /// Default: the Git repository around the first PATH, and a warning.
+    /// Default: any directory from the first PATH up to the root of its Git
+    /// repository, and an absent chart is a warning.
     #[arg(long, value_name = "DIR")]
     chart_root: Option<PathBuf>,
     /// How findings are written.
@@ -87,8 +89,9 @@ struct Outcome {
 fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outcome> {
     let rule = NamespaceRule::Default(Namespace::parse("default")?);
     let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
-    let root = chart_root(arguments)?;
-    let charts = root.as_ref().map(|(tree, severity)| Charts { tree, severity: *severity });
+    let (roots, severity) = chart_roots(arguments)?;
+    let roots: Vec<&dyn Tree> = roots.iter().map(|root| root as &dyn Tree).collect();
+    let charts = Some(Charts { roots: &roots, severity }).filter(|_| !roots.is_empty());
     let options = Options { engine: arguments.engine.map(Into::into), charts };
     let found = check(&loaded, &options).context("cannot read the charts")?;
     loaded.diagnostics.extend(found);
@@ -118,17 +121,22 @@ fn nothing_found(arguments: &Arguments, loaded: &mut Loaded) {
     });
 }
 
-/// The root that was named, or the Git repository around the first path.
-fn chart_root(arguments: &Arguments) -> anyhow::Result<Option<(Directory, Severity)>> {
+/// The root that was named; else every directory from the first path up to the
+/// root of its Git repository, as a guess.
+fn chart_roots(arguments: &Arguments) -> anyhow::Result<(Vec<Directory>, Severity)> {
     if let Some(root) = &arguments.chart_root {
         let is_directory = std::fs::metadata(root).with_context(|| format!("cannot read {}", root.display()))?.is_dir();
         anyhow::ensure!(is_directory, "{} is no directory", root.display());
-        return Ok(Some((Directory::new(root), Severity::Error)));
+        return Ok((vec![Directory::new(root)], Severity::Error));
     }
     let first = arguments.paths.iter().find(|path| path.as_os_str() != "-");
-    let Some(first) = first.and_then(|path| path.canonicalize().ok()) else { return Ok(None) };
-    let repository = first.ancestors().find(|directory| directory.join(".git").exists()).map(Path::to_owned);
-    Ok(repository.map(|root| (Directory::new(root), Severity::Warning)))
+    let Some(first) = first.and_then(|path| path.canonicalize().ok()) else {
+        return Ok((Vec::new(), Severity::Warning));
+    };
+    let around: Vec<&Path> = first.ancestors().filter(|path| path.is_dir()).collect();
+    let repository = around.iter().position(|directory| directory.join(".git").exists());
+    let roots = around.into_iter().take(repository.map_or(0, |at| at + 1));
+    Ok((roots.map(Directory::new).collect(), Severity::Warning))
 }
 
 fn write(outcome: &Outcome, format: Format, streams: &mut Streams<'_>) -> anyhow::Result<()> {
