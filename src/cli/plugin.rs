@@ -12,7 +12,7 @@ use crate::package::content::{ContentError, chart_content};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Severity;
 use crate::package::load::{Input, LoadError, Loaded, NamespaceRule, load};
-use crate::package::tree::{EntryKind, Tree as _};
+use crate::package::tree::{EntryKind, Tree};
 use crate::plugin::{Answer, Environment, Location, announcement, generate, locate};
 
 /// Most errors that are shown: Argo CD keeps all of them in a condition.
@@ -78,7 +78,8 @@ fn answer() -> anyhow::Result<Result<Answer, Vec<String>>> {
     };
     // Of a part of the repository some charts are missing for another reason.
     let whole = location.begins_at.is_empty();
-    let charts = whole.then_some(check::Charts { tree: &tree, severity: Severity::Error });
+    let roots: [&dyn Tree; 1] = [&tree];
+    let charts = whole.then_some(check::Charts { roots: &roots, severity: Severity::Error });
     let options = check::Options { engine: Some(environment.parameters.engine), charts };
     let found = check::check(&loaded, &options).context("cannot read a chart")?;
     loaded.diagnostics.extend(found);

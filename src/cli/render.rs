@@ -16,6 +16,7 @@ use crate::package::definition::RelativePath;
 use crate::package::diagnostic::{Report, Severity, Style, write_text};
 use crate::package::load::{Loaded, NamespaceRule};
 use crate::package::names::Namespace;
+use crate::package::tree::Tree;
 use crate::translate::{Charts, Compilation, Compiled, Options, Refusal, Translation, compile, managed, native};
 
 const EXAMPLES: &str = "\
@@ -81,7 +82,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     };
     let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
     let root = arguments.chart_root.as_ref().map(Directory::new);
-    let charts = root.as_ref().map(|tree| check::Charts { tree, severity: Severity::Error });
+    let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
+    let charts = root.is_some().then_some(check::Charts { roots: &roots, severity: Severity::Error });
     let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
     let found = check::check(&loaded, &options).context("cannot read a chart")?;
     loaded.diagnostics.extend(found);
