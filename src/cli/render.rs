@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
     let root = arguments.chart_root.as_ref().map(Directory::new);
     let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
-    let charts = root.as_ref().map(|_| check::Charts { roots: &roots, severity: Severity::Error });
+    let charts = root.is_some().then_some(check::Charts { roots: &roots, severity: Severity::Error });
     let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
     let found = check::check(&loaded, &options).context("cannot read a chart")?;
     loaded.diagnostics.extend(found);
