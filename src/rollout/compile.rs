@@ -262,7 +262,7 @@ impl Compiler<'_> {
         let wanted = chart.chart_version.as_ref().map(Version::as_written).unwrap_or_default();
         let key = follower.last().map(Manifest::key);
         let live = self.snapshot.sources.iter().find(|source| Some(source.key()) == key);
-        let artifact = live.and_then(|live| artifact_of(live)).filter(|(version, _)| version == wanted);
+        let artifact = live.and_then(artifact_of).filter(|(version, _)| version == wanted);
         let commit = artifact.and_then(|(_, revision)| Commit::parse(&revision));
         let source = self.definition.source.as_ref().and_then(|source| self.git_repository(&source.name));
         match (commit, source) {

@@ -2,7 +2,7 @@
 
 use super::work::Work;
 use crate::api::RevisionPhase::{
-    self, Applying, Failed, Pending, Preparing, RolledBack, RollbackFailed, RollingBack, Succeeded, Superseded,
+    self, Applying, Failed, Pending, Preparing, RollbackFailed, RolledBack, RollingBack, Succeeded, Superseded,
 };
 
 /// One way from a phase to another, and what leads there.

@@ -70,7 +70,9 @@ fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
     let mut written = false;
     let latest = work.latest;
     for component in latest.spec.components.iter().filter(|component| !component.hook) {
-        let Some(child) = work.child(component).filter(|child| release::is_as_written(component, child)) else { continue };
+        let Some(child) = work.child(component).filter(|child| release::is_as_written(component, child)) else {
+            continue;
+        };
         let (Some(stored), Some(fresh)) = (
             component.manifests.last().cloned().map(Manifest::from_record),
             compile::release_object(work.snapshot, definition, latest, component),

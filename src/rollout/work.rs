@@ -11,8 +11,8 @@ use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
 use super::{compile, operation, release};
 use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
-use crate::engine::{Manifest, in_place};
 use crate::engine::ObjectKey;
+use crate::engine::{Manifest, in_place};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
 use crate::ready::release::Release;
@@ -79,9 +79,7 @@ impl<'a> Work<'a> {
     /// What a turn may take, as the spec says now.
     pub fn limits(&self) -> Limits {
         match &self.snapshot.package.definition {
-            Ok(definition) => {
-                Limits { timeout: definition.upgrade.timeout.get(), retries: definition.upgrade.retries }
-            }
+            Ok(definition) => Limits { timeout: definition.upgrade.timeout.get(), retries: definition.upgrade.retries },
             Err(_) => Limits { timeout: timeout_of(self.latest), retries: self.latest.spec.retries },
         }
     }
