@@ -6,6 +6,7 @@ mod directory;
 mod engine;
 mod graph;
 mod import;
+mod output;
 mod paths;
 mod plugin;
 mod render;

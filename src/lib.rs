@@ -5,6 +5,9 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
+//! * [`engine`]: components as the objects that Flux or Argo CD apply;
+//! * [`translate`]: sets of packages as streams of objects;
+//! * [`plugin`]: what Argo CD asks of a config management plugin;
 //! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`cli`]: the command line.
 //!
@@ -15,5 +18,8 @@
 
 pub mod api;
 pub mod cli;
+pub mod engine;
 pub mod package;
+pub mod plugin;
 pub mod ready;
+pub mod translate;

@@ -6,6 +6,7 @@
 
 pub mod canonical;
 pub mod check;
+pub mod content;
 pub mod definition;
 pub mod diagnostic;
 pub mod digest;

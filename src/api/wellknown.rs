@@ -22,6 +22,8 @@ pub const LABEL_CANARY: &str = "windlass.dev/canary";
 pub const ANNOTATION_DIGEST: &str = "windlass.dev/digest";
 /// Annotation on children: position in the apply order, kept for uninstall.
 pub const ANNOTATION_WAVE: &str = "windlass.dev/wave";
+/// Annotation on children in native mode: fingerprint of everything above the component.
+pub const ANNOTATION_UPSTREAM: &str = "windlass.dev/upstream";
 /// Annotation on a foreign object: `<namespace>/<package>/<component>` that may take it over.
 pub const ANNOTATION_ADOPT: &str = "windlass.dev/adopt";
 /// Annotation on a Package: a new value asks for another attempt.
@@ -70,3 +72,5 @@ pub const ARGO_REFRESH: &str = "argocd.argoproj.io/refresh";
 pub const ARGO_FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 /// Helm leaves an object with this annotation set to `keep` when it uninstalls.
 pub const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
+/// Label on a Namespace: which pods Kubernetes admits to it.
+pub const POD_SECURITY_ENFORCE: &str = "pod-security.kubernetes.io/enforce";

@@ -1,10 +1,179 @@
 //! `windlass render`.
 
-use super::{Exit, Streams};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use serde_json::Value;
+
+use super::directory::Directory;
+use super::engine::EngineArgument;
+use super::{Exit, Streams, output, paths};
+use crate::api::Engine;
+use crate::package::check;
+use crate::package::content::chart_content;
+use crate::package::definition::RelativePath;
+use crate::package::diagnostic::{Report, Severity, Style, write_text};
+use crate::package::load::{Loaded, NamespaceRule};
+use crate::package::names::Namespace;
+use crate::package::tree::Tree;
+use crate::translate::{Charts, Compilation, Compiled, Options, Refusal, Translation, compile, managed, native};
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass render --engine flux packages/                 what the controller writes
+  windlass render --engine argo --mode native -o out/ packages/
+  windlass render --engine argo --mode package --repo-url https://git.example.org/platform.git \\
+      --revision \"$(git rev-parse HEAD)\" --chart-root . -n packages packages/";
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {}
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Files, directories (searched for *.yaml and *.yml) or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Engine of the Packages that name none.
+    #[arg(long)]
+    engine: Option<EngineArgument>,
+    /// What the Packages become.
+    #[arg(long, value_enum, default_value_t = Mode::Managed)]
+    mode: Mode,
+    /// Git repository of the charts at a path.
+    #[arg(long, value_name = "URL", requires = "revision")]
+    repo_url: Option<String>,
+    /// Commit of the charts at a path.
+    #[arg(long, requires = "repo_url")]
+    revision: Option<String>,
+    /// Directory that the paths of charts begin at: reads the charts' versions and content.
+    #[arg(long, value_name = "DIR")]
+    chart_root: Option<PathBuf>,
+    /// With --mode native: leave hooks out instead of refusing them.
+    #[arg(long)]
+    skip_hooks: bool,
+    /// Namespace of the Packages, whatever they say.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// Write <kind>_<name>.yaml files into this directory, all or none; others in it are left alone.
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
 
-pub fn run(_arguments: &Arguments, _streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    anyhow::bail!("not there yet")
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Mode {
+    /// The HelmReleases or Applications as the controller writes them.
+    Managed,
+    /// HelmReleases or Applications that keep their order without a controller.
+    Native,
+    /// The Packages for the controller, with the source of their charts.
+    Package,
+}
+
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let namespace = match arguments.namespace.as_deref().map(Namespace::parse).transpose() {
+        Ok(namespace) => namespace,
+        Err(error) => {
+            writeln!(streams.stderr, "error: --namespace: {error}")?;
+            return Ok(Exit::Usage);
+        }
+    };
+    let rule = match &namespace {
+        Some(namespace) => NamespaceRule::Forced(namespace.clone()),
+        None => NamespaceRule::Default(Namespace::parse("default")?),
+    };
+    let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let root = arguments.chart_root.as_ref().map(Directory::new);
+    let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
+    let charts = root.as_ref().map(|_| check::Charts { roots: &roots, severity: Severity::Error });
+    let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
+    let found = check::check(&loaded, &options).context("cannot read a chart")?;
+    loaded.diagnostics.extend(found);
+    if loaded.has_errors() {
+        return findings(loaded, streams);
+    }
+    if loaded.packages.is_empty() {
+        writeln!(streams.stderr, "error: no Package found")?;
+        return Ok(Exit::Findings);
+    }
+    match translate(&loaded, arguments, namespace.as_ref(), root.as_ref()) {
+        Err(refusals) => {
+            for refusal in refusals {
+                writeln!(streams.stderr, "error: {refusal}")?;
+            }
+            Ok(Exit::Findings)
+        }
+        Ok((objects, notes)) => {
+            for note in notes {
+                writeln!(streams.stderr, "note: {note}")?;
+            }
+            write(&objects, arguments, streams)?;
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+fn findings(loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let report = Report::new(loaded.sources, loaded.diagnostics);
+    let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
+    streams.stderr.write_all(write_text(&report, style).as_bytes())?;
+    Ok(Exit::Findings)
+}
+
+fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let Some(directory) = &arguments.output else { return output::to_stdout(objects, streams) };
+    let count = output::to_directory(objects, directory)?;
+    writeln!(streams.stderr, "{count} files in {}", directory.display()).context("cannot write to standard error")
+}
+
+/// Objects in order, and what has to be said of them.
+type Output = (Vec<Value>, Vec<String>);
+
+fn translate(
+    loaded: &Loaded,
+    arguments: &Arguments,
+    namespace: Option<&Namespace>,
+    root: Option<&Directory>,
+) -> Result<Output, Vec<Refusal>> {
+    let charts = root.map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
+    let charts = charts.as_ref().map(|read| read as &Charts<'_>);
+    let engine = arguments.engine.map(Engine::from);
+    let compilation = Compilation {
+        namespace: namespace.map(Namespace::as_str),
+        engine,
+        origin: arguments.repo_url.as_deref().zip(arguments.revision.as_deref()),
+        charts,
+    };
+    let compiled = compile_all(loaded, &compilation)?;
+    let definitions = || compiled.iter().map(|package| package.definition.clone()).collect::<Vec<_>>();
+    let options = Options { skip_hooks: arguments.skip_hooks, ..Options::for_engine(engine) };
+    let (objects, mut notes) = match arguments.mode {
+        Mode::Managed => output_of(managed(&definitions(), &options)?),
+        Mode::Native => output_of(native(&definitions(), &options)?),
+        Mode::Package => {
+            managed(&definitions(), &options)?;
+            (compiled.into_iter().map(|package| Value::Object(package.object)).collect(), Vec::new())
+        }
+    };
+    match loaded.others.len() {
+        0 => {}
+        1 => notes.push("one manifest that is no Package is left out".to_owned()),
+        count => notes.push(format!("{count} manifests that are no Packages are left out")),
+    }
+    Ok((objects, notes))
+}
+
+fn output_of(translation: Translation) -> Output {
+    let objects = translation.objects.into_iter().map(Value::from).collect();
+    (objects, translation.notes.iter().map(ToString::to_string).collect())
+}
+
+fn compile_all(loaded: &Loaded, compilation: &Compilation<'_>) -> Result<Vec<Compiled>, Vec<Refusal>> {
+    let (mut compiled, mut refusals) = (Vec::new(), Vec::new());
+    for package in &loaded.packages {
+        let Value::Object(value) = &package.value else { continue };
+        match compile(value, compilation) {
+            Ok(package) => compiled.push(package),
+            Err(mut found) => refusals.append(&mut found),
+        }
+    }
+    if refusals.is_empty() { Ok(compiled) } else { Err(refusals) }
 }

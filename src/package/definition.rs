@@ -190,7 +190,7 @@ pub struct PathChart {
 
 /// A path that stays below where it starts: relative, without `..`, `.` or
 /// empty parts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RelativePath(String);
 
 impl RelativePath {

@@ -1,0 +1,81 @@
+//! Manifests to standard output, or to one file each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::Streams;
+use crate::package::yaml::write::write;
+
+/// Writes a stream of documents to standard output.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn to_stdout(objects: &[Value], streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let text = write(objects)?;
+    streams.stdout.write_all(text.as_bytes())?;
+    streams.stdout.flush()?;
+    Ok(())
+}
+
+/// Writes `<kind>_<name>.yaml` for every object. All files are complete under
+/// other names before the first one gets its own, so what fails beforehand
+/// leaves the directory as it was.
+///
+/// # Errors
+/// When two objects want one file, or something cannot be written.
+pub fn to_directory(objects: &[Value], directory: &Path) -> anyhow::Result<usize> {
+    let mut files = BTreeMap::new();
+    for object in objects {
+        let name = file_name(object);
+        if directory.join(&name).is_dir() {
+            anyhow::bail!("cannot write {}: there is a directory of that name", directory.join(&name).display());
+        }
+        if files.insert(name.clone(), write(std::slice::from_ref(object))?).is_some() {
+            anyhow::bail!("two objects would be {name}: render their namespaces into directories of their own");
+        }
+    }
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let mut temporary = Temporary::default();
+    for (name, text) in &files {
+        let path = directory.join(format!(".{name}.{}.tmp", std::process::id()));
+        temporary.write(path, text)?;
+    }
+    for (path, name) in temporary.0.iter().zip(files.keys()) {
+        let target = directory.join(name);
+        fs::rename(path, &target).with_context(|| format!("cannot write {}", target.display()))?;
+    }
+    Ok(files.len())
+}
+
+/// Files under names of their own; what is left of them goes at the end.
+#[derive(Default)]
+struct Temporary(Vec<PathBuf>);
+
+impl Temporary {
+    fn write(&mut self, path: PathBuf, text: &str) -> anyhow::Result<()> {
+        let failed = || format!("cannot write {}", path.display());
+        let mut file = fs::File::create_new(&path).with_context(failed)?;
+        self.0.push(path.clone());
+        file.write_all(text.as_bytes()).with_context(failed)
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // Those that have their own name by now are gone under this one.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Names of objects are checked to be DNS names, kinds are our own.
+fn file_name(object: &Value) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    format!("{}_{}.yaml", text("/kind").to_lowercase(), text("/metadata/name"))
+}

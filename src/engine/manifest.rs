@@ -1,0 +1,106 @@
+//! A Kubernetes object on its way to an API server.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::RenderError;
+
+/// A Kubernetes object as it is applied, keys in a fixed order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest(Map<String, Value>);
+
+/// What tells one object of a cluster from another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            write!(formatter, "{}/{}", self.kind, self.name)
+        } else {
+            write!(formatter, "{}/{}/{}", self.kind, self.namespace, self.name)
+        }
+    }
+}
+
+impl Manifest {
+    /// Takes an object from a record as it stands.
+    pub fn from_record(object: Map<String, Value>) -> Self {
+        Self(object)
+    }
+
+    pub(super) fn of(kind: &'static str, object: &impl Serialize) -> Result<Self, RenderError> {
+        let refused = |problem: String| RenderError::Serialize { kind, problem };
+        match serde_json::to_value(object) {
+            Ok(Value::Object(object)) => Ok(Self(object)),
+            Ok(other) => Err(refused(format!("it became {other}"))),
+            Err(error) => Err(refused(error.to_string())),
+        }
+    }
+
+    /// The object.
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// The object.
+    pub fn into_map(self) -> Map<String, Value> {
+        self.0
+    }
+
+    pub(super) fn map_mut(&mut self) -> &mut Map<String, Value> {
+        &mut self.0
+    }
+
+    /// `kind` of the object.
+    pub fn kind(&self) -> &str {
+        self.text(&["kind"])
+    }
+
+    /// `metadata.name` of the object.
+    pub fn name(&self) -> &str {
+        self.text(&["metadata", "name"])
+    }
+
+    /// What tells the object from every other.
+    pub fn key(&self) -> ObjectKey {
+        let text = |path: &[&str]| self.text(path).to_owned();
+        ObjectKey {
+            api_version: text(&["apiVersion"]),
+            kind: text(&["kind"]),
+            namespace: text(&["metadata", "namespace"]),
+            name: text(&["metadata", "name"]),
+        }
+    }
+
+    /// The value at a path of keys.
+    pub fn get(&self, path: &[&str]) -> Option<&Value> {
+        let (last, parents) = path.split_last()?;
+        let mut map = &self.0;
+        for key in parents {
+            map = map.get(*key)?.as_object()?;
+        }
+        map.get(*last)
+    }
+
+    fn text(&self, path: &[&str]) -> &str {
+        self.get(path).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+impl From<Manifest> for Value {
+    fn from(manifest: Manifest) -> Self {
+        Self::Object(manifest.0)
+    }
+}

@@ -1,0 +1,121 @@
+//! Changes to stored objects that move nothing.
+
+use serde_json::{Map, Value};
+
+use super::manifest::Manifest;
+use crate::api::wellknown::{ANNOTATION_WAVE, ARGO_TRACKING_ID};
+
+/// Fields of a HelmRelease that may change without an upgrade of the release
+/// (seen on helm-controller 1.6.3: no new Helm revision).
+const FLUX_IN_PLACE: [&[&str]; 5] = [
+    &["spec", "interval"],
+    &["spec", "timeout"],
+    &["spec", "serviceAccountName"],
+    &["spec", "driftDetection"],
+    &["spec", "healthCheckExprs"],
+];
+/// The same inside `install` and `upgrade`, where the stored object has them.
+const FLUX_ACTIONS: [&str; 2] = ["install", "upgrade"];
+const RESPECT_IGNORE: &str = "RespectIgnoreDifferences=true";
+
+/// The stored release with those settings of a freshly rendered one that move
+/// nothing: timeout, retry, interval and drift settings, serviceAccountName,
+/// healthCheckExprs, and the wave. Everything else stays verbatim.
+///
+/// Objects that are not a release of one engine are returned as they are.
+pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
+    let mut result = stored.clone();
+    if stored.kind() != fresh.kind() {
+        return result;
+    }
+    match stored.kind() {
+        "HelmRelease" => {
+            for path in FLUX_IN_PLACE {
+                copy(fresh, &mut result, path);
+            }
+            for action in FLUX_ACTIONS {
+                if stored.get(&["spec", action]).is_some() {
+                    copy(fresh, &mut result, &["spec", action, "strategy"]);
+                }
+            }
+        }
+        "Application" => {
+            copy(fresh, &mut result, &["spec", "ignoreDifferences"]);
+            copy_respect_ignore(fresh, &mut result);
+        }
+        _ => return result,
+    }
+    for annotation in [ANNOTATION_WAVE, ARGO_TRACKING_ID] {
+        copy(fresh, &mut result, &["metadata", "annotations", annotation]);
+    }
+    result
+}
+
+/// The stored release as a rollback writes it: CRDs are left alone, since going
+/// back to an older schema is refused by the API server once objects are stored
+/// at a version which that schema lacks.
+pub fn rollback_form(stored: &Manifest) -> Manifest {
+    let mut result = stored.clone();
+    match stored.kind() {
+        "HelmRelease" => set(result.map_mut(), &["spec", "upgrade", "crds"], "Skip".into()),
+        "Application" => set(result.map_mut(), &["spec", "source", "helm", "skipCrds"], true.into()),
+        _ => {}
+    }
+    result
+}
+
+fn copy(from: &Manifest, to: &mut Manifest, path: &[&str]) {
+    match from.get(path) {
+        Some(value) => set(to.map_mut(), path, value.clone()),
+        None => remove(to.map_mut(), path),
+    }
+}
+
+fn set(map: &mut Map<String, Value>, path: &[&str], value: Value) {
+    match path {
+        [] => {}
+        [last] => {
+            map.insert((*last).to_owned(), value);
+        }
+        [first, rest @ ..] => {
+            let child = map.entry(*first).or_insert_with(|| Map::new().into());
+            if !child.is_object() {
+                *child = Map::new().into();
+            }
+            if let Value::Object(child) = child {
+                set(child, rest, value);
+            }
+        }
+    }
+}
+
+fn remove(map: &mut Map<String, Value>, path: &[&str]) {
+    match path {
+        [] => {}
+        [last] => {
+            map.shift_remove(*last);
+        }
+        [first, rest @ ..] => {
+            if let Some(Value::Object(child)) = map.get_mut(*first) {
+                remove(child, rest);
+            }
+        }
+    }
+}
+
+fn copy_respect_ignore(from: &Manifest, to: &mut Manifest) {
+    const PATH: [&str; 3] = ["spec", "syncPolicy", "syncOptions"];
+    let options = |manifest: &Manifest| manifest.get(&PATH).and_then(Value::as_array).cloned().unwrap_or_default();
+    let respected = |option: &Value| option.as_str() == Some(RESPECT_IGNORE);
+    let wanted = options(from).iter().any(respected);
+    let mut result = options(to);
+    if result.iter().any(respected) == wanted {
+        return;
+    }
+    if wanted {
+        result.push(RESPECT_IGNORE.into());
+    } else {
+        result.retain(|option| !respected(option));
+    }
+    set(to.map_mut(), &PATH, result.into());
+}

@@ -1,0 +1,171 @@
+//! From the files of an Application to the manifests that Argo CD applies.
+
+use serde_json::Value;
+use thiserror::Error;
+
+use super::environment::{Environment, Output};
+use crate::api::wellknown;
+use crate::engine::Manifest;
+use crate::package::definition::{Definition, Requirement};
+use crate::package::load::{Loaded, OtherManifest};
+use crate::translate::{Charts, Compilation, Compiled, Note, Options, Refusal, Subject, compile, managed, native};
+
+/// Kinds of Argo CD's own group that decide who may deploy what where: whoever
+/// may write a Package must not get them applied on the side.
+const REFUSED: [&str; 3] = ["Application", "ApplicationSet", "AppProject"];
+const ARGO_GROUP: &str = "argoproj.io";
+/// Files of kustomize look like manifests, but no cluster knows their kinds.
+const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io";
+
+/// What Argo CD is given.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// The manifests.
+    pub objects: Vec<Value>,
+    /// What else is to be said; on standard error.
+    pub notes: Vec<String>,
+}
+
+/// Why there is no answer. Shown as the Application's ComparisonError.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// No Package at all. An empty answer would make Argo CD delete everything.
+    #[error(
+        "no Package in `{directory}`: nothing is generated, so that nothing is deleted. Check the Application's \
+         source.path and the plugin's parameters path and recurse"
+    )]
+    NoPackage {
+        /// Where it was looked for, from the root of the repository.
+        directory: String,
+    },
+    /// Something stands in the way, one line each.
+    #[error("{}", .0.join("\n"))]
+    Refused(Vec<String>),
+}
+
+/// The manifests of everything that was loaded, in the order of the files.
+///
+/// Packages are compiled or, with output `native`, become objects that come
+/// after all others. Manifests of other kinds pass through as they stand.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn generate(
+    loaded: &Loaded,
+    environment: &Environment,
+    directory: &str,
+    charts: &Charts<'_>,
+) -> Result<Answer, Failure> {
+    if loaded.packages.is_empty() {
+        let directory = if directory.is_empty() { "." } else { directory };
+        return Err(Failure::NoPackage { directory: directory.to_owned() });
+    }
+    let mut refused: Vec<String> = loaded.others.iter().filter_map(|other| refusal(loaded, other)).collect();
+    let compilation = Compilation {
+        namespace: Some(environment.namespace.as_str()),
+        engine: Some(environment.parameters.engine),
+        origin: environment.origin.as_ref().map(|(url, revision)| (url.as_str(), revision.as_str())),
+        charts: Some(charts),
+    };
+    let mut compiled = Vec::new();
+    for package in &loaded.packages {
+        let Value::Object(value) = &package.value else { continue };
+        match compile(value, &compilation) {
+            Ok(package) => compiled.push(package),
+            Err(refusals) => refused.extend(refusals.iter().map(ToString::to_string)),
+        }
+    }
+    if !refused.is_empty() {
+        return Err(Failure::Refused(refused));
+    }
+    match environment.parameters.output {
+        Output::Package => packages(loaded, compiled, environment),
+        Output::Native => natives(loaded, compiled, environment),
+    }
+    .map_err(|refusals| Failure::Refused(refusals.iter().map(ToString::to_string).collect()))
+}
+
+/// Compiled Packages and everything else, in the order of the files.
+fn packages(loaded: &Loaded, compiled: Vec<Compiled>, environment: &Environment) -> Result<Answer, Vec<Refusal>> {
+    let (objects, definitions): (Vec<_>, Vec<_>) =
+        compiled.into_iter().map(|package| (Value::Object(package.object), package.definition)).unzip();
+    // What cannot become children is refused here, where its author sees it.
+    managed(&definitions, &options(environment))?;
+    let notes = unmet(&definitions, environment);
+    let notes = notes.iter().map(|note| format!("{note}; the controller waits for it")).collect();
+    let packages = loaded.packages.iter().zip(objects).map(|(package, object)| (package.source, object));
+    let others = passed_on(loaded).map(|other| (other.source, other.value.clone()));
+    let mut all: Vec<(usize, Value)> = packages.chain(others).collect();
+    all.sort_by_key(|(source, _)| *source);
+    Ok(Answer { objects: all.into_iter().map(|(_, object)| object).collect(), notes })
+}
+
+fn natives(loaded: &Loaded, compiled: Vec<Compiled>, environment: &Environment) -> Result<Answer, Vec<Refusal>> {
+    let definitions: Vec<Definition> = compiled.into_iter().map(|package| package.definition).collect();
+    let unmet = unmet(&definitions, environment);
+    if !unmet.is_empty() {
+        return Err(unmet.into_iter().map(|note| Refusal { about: note.about, message: note.message }).collect());
+    }
+    let translation = native(&definitions, &options(environment))?;
+    let others = passed_on(loaded).map(|other| other.value.clone());
+    Ok(Answer {
+        objects: others.chain(translation.objects.into_iter().map(Manifest::into)).collect(),
+        notes: translation.notes.iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn passed_on(loaded: &Loaded) -> impl Iterator<Item = &OtherManifest> {
+    loaded.others.iter().filter(|other| group(&other.api_version) != KUSTOMIZE_GROUP)
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+fn options(environment: &Environment) -> Options {
+    Options {
+        project: environment.project.clone(),
+        waves: environment.parameters.waves,
+        ..Options::for_engine(Some(environment.parameters.engine))
+    }
+}
+
+/// Requirements on the cluster that it does not meet.
+fn unmet(definitions: &[Definition], environment: &Environment) -> Vec<Note> {
+    let Some(version) = &environment.kubernetes else { return Vec::new() };
+    let mut unmet = Vec::new();
+    for package in definitions {
+        for requirement in &package.requires {
+            match requirement {
+                Requirement::Kubernetes { range } if !range.admits(version) => {
+                    let message = format!("requires Kubernetes {}, the cluster has {version}", range.as_written());
+                    unmet.push(Note { about: Subject::package(package), message });
+                }
+                Requirement::Kubernetes { .. } | Requirement::Package { .. } => {}
+            }
+        }
+    }
+    unmet
+}
+
+/// Why a manifest must not be passed on, if it must not.
+fn refusal(loaded: &Loaded, other: &OtherManifest) -> Option<String> {
+    let kind = refused_kind(&other.value)?;
+    let source = loaded.sources.get(other.source)?;
+    let line = source.position(other.span.start).line;
+    let path = source.path();
+    Some(format!("{path}:{line}: {kind} must not be among the files of Packages: apply it by other means"))
+}
+
+/// The refused kind that an object is or holds, at any depth of lists.
+fn refused_kind(value: &Value) -> Option<String> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let group = group(text("apiVersion"));
+    let kind = text("kind");
+    let of_argo = group == ARGO_GROUP && REFUSED.contains(&kind.strip_suffix("List").unwrap_or(kind));
+    if of_argo || group == wellknown::GROUP {
+        return Some(kind.to_owned());
+    }
+    let items = value.get("items").and_then(Value::as_array);
+    items.into_iter().flatten().find_map(refused_kind)
+}

@@ -1,0 +1,191 @@
+//! `windlass render` as people and scripts use it.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+const PACKAGE: &str = "\
+apiVersion: windlass.dev/v1alpha1
+kind: Package
+metadata:
+  name: app
+spec:
+  version: 1.0.0
+  components:
+  - name: one
+    chart: {repository: https://charts.example.org, name: one, version: 1.0.0}
+  - name: two
+    chart: {repository: https://charts.example.org, name: two, version: 1.0.0}
+    install: {dependsOn: [one]}
+";
+const PATH_PACKAGE: &str = "\
+apiVersion: windlass.dev/v1alpha1
+kind: Package
+metadata: {name: files}
+spec:
+  version: 1.0.0
+  components:
+  - name: one
+    path: charts/one
+";
+const HOOK: &str = "  - name: migrate
+    chart: {repository: https://charts.example.org, name: migrate, version: 1.0.0}
+    install: {phase: PreUpgrade}
+";
+const COMMIT: &str = "0123456789012345678901234567890123456789";
+
+fn render(directory: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    Command::cargo_bin("windlass").unwrap().current_dir(directory).arg("render").args(arguments).assert()
+}
+
+fn files(files: &[(&str, &str)]) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    directory
+}
+
+fn stdout(assert: &assert_cmd::assert::Assert) -> String {
+    String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+}
+
+fn stderr(assert: &assert_cmd::assert::Assert) -> String {
+    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn without_a_mode_the_children_are_shown_as_the_controller_writes_them() {
+    let directory = files(&[("packages/app.yaml", PACKAGE)]);
+    let by_default = render(directory.path(), &["--engine", "flux", "packages"]).success();
+    let managed = render(directory.path(), &["--engine", "flux", "--mode", "managed", "packages"]).success();
+    assert_eq!(stdout(&by_default), stdout(&managed));
+    assert!(stdout(&by_default).contains("app.kubernetes.io/managed-by: windlass"));
+    assert_eq!(stderr(&by_default), "");
+}
+
+#[test]
+fn standard_input_is_read_and_the_namespace_forced() {
+    let output = Command::cargo_bin("windlass")
+        .unwrap()
+        .args(["render", "--engine", "argo", "-n", "elsewhere", "-"])
+        .write_stdin(PACKAGE)
+        .assert()
+        .success();
+    assert_eq!(stdout(&output).matches("  namespace: elsewhere").count(), 4, "{}", stdout(&output));
+}
+
+#[test]
+fn files_are_named_by_kind_and_name() {
+    let directory = files(&[("app.yaml", PACKAGE), ("out/kept.yaml", "kept")]);
+    let written = render(directory.path(), &["--engine", "argo", "-o", "out", "app.yaml"]).success();
+    assert_eq!(stdout(&written), "");
+    assert_eq!(
+        names(&directory.path().join("out")),
+        ["application_app-one.yaml", "application_app-two.yaml", "kept.yaml"]
+    );
+    let stream = stdout(&render(directory.path(), &["--engine", "argo", "app.yaml"]).success());
+    let joined: String = ["one", "two"]
+        .map(|name| fs::read_to_string(directory.path().join(format!("out/application_app-{name}.yaml"))).unwrap())
+        .concat();
+    assert_eq!(joined, stream);
+}
+
+#[test]
+fn what_cannot_be_written_leaves_nothing_behind() {
+    let directory = files(&[("app.yaml", PACKAGE), ("out/application_app-two.yaml/x", "")]);
+    render(directory.path(), &["--engine", "argo", "-o", "out", "app.yaml"]).code(3);
+    assert_eq!(names(&directory.path().join("out")), ["application_app-two.yaml"]);
+}
+
+#[test]
+fn an_error_anywhere_writes_nothing() {
+    let broken = PACKAGE.replace("dependsOn: [one]", "dependsOn: [on3]").replace("name: app", "name: broken");
+    let directory = files(&[("a.yaml", PACKAGE), ("b.yaml", &broken)]);
+    let failed = render(directory.path(), &["--engine", "argo", "-o", "out", "."]).code(1);
+    assert!(stderr(&failed).contains("b.yaml:12"), "{}", stderr(&failed));
+    assert!(stderr(&failed).contains("did you mean `one`?"), "{}", stderr(&failed));
+    assert!(!directory.path().join("out").exists());
+    assert_eq!(stdout(&render(directory.path(), &["--engine", "argo", "."]).code(1)), "");
+}
+
+#[test]
+fn an_engine_is_needed() {
+    let directory = files(&[("app.yaml", PACKAGE)]);
+    let failed = render(directory.path(), &["app.yaml"]).code(1);
+    assert_eq!(stderr(&failed), "error: app: no engine: write spec.engine, or say --engine flux or --engine argo\n");
+}
+
+#[test]
+fn no_package_is_an_error() {
+    let directory = files(&[("other.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")]);
+    let failed = render(directory.path(), &["--engine", "flux", "."]).code(1);
+    assert_eq!(stderr(&failed), "error: no Package found\n");
+}
+
+#[test]
+fn what_is_not_there_is_an_error_of_reading() {
+    let directory = files(&[]);
+    let failed = render(directory.path(), &["--engine", "flux", "nothing.yaml"]).code(3);
+    assert!(stderr(&failed).starts_with("error: cannot read nothing.yaml"), "{}", stderr(&failed));
+}
+
+#[test]
+fn repository_and_commit_go_together() {
+    let directory = files(&[("app.yaml", PACKAGE)]);
+    render(directory.path(), &["--engine", "argo", "--revision", COMMIT, "app.yaml"]).code(2);
+    render(directory.path(), &["--engine", "argo", "--repo-url", "https://git.example.org/a", "app.yaml"]).code(2);
+}
+
+#[test]
+fn paths_take_their_source_from_the_command_line() {
+    let chart = ("charts/one/Chart.yaml", "apiVersion: v2\nname: one\nversion: 3.2.1\n");
+    let directory = files(&[("app.yaml", PATH_PACKAGE), chart]);
+    let flags = ["--engine", "argo", "--repo-url", "https://git.example.org/a", "--revision", COMMIT];
+    let refused = render(directory.path(), &["--engine", "argo", "app.yaml"]).code(1);
+    assert!(stderr(&refused).contains("--repo-url and --revision"), "{}", stderr(&refused));
+    let unknown = render(directory.path(), &[&flags[..], &["app.yaml"]].concat()).code(1);
+    assert!(stderr(&unknown).contains("neither its content nor its chartVersion is known"), "{}", stderr(&unknown));
+    let known =
+        render(directory.path(), &[&flags[..], &["--chart-root", ".", "--mode", "package", "app.yaml"]].concat());
+    let text = stdout(&known.success());
+    assert!(text.contains("chartVersion: \"3.2.1\""), "{text}");
+    assert!(text.contains("contentDigest: sha256:"), "{text}");
+    let missing = render(directory.path(), &[&flags[..], &["--chart-root", "charts", "app.yaml"]].concat()).code(1);
+    assert!(stderr(&missing).contains("there is no chart at `charts/one`"), "{}", stderr(&missing));
+}
+
+#[test]
+fn hooks_are_refused_in_native_mode_unless_they_are_to_be_left_out() {
+    let directory = files(&[("app.yaml", &format!("{PACKAGE}{HOOK}"))]);
+    let native = ["--engine", "flux", "--mode", "native", "app.yaml"];
+    let refused = render(directory.path(), &native).code(1);
+    assert_eq!(stdout(&refused), "");
+    let left_out = render(directory.path(), &[&native[..], &["--skip-hooks"]].concat()).success();
+    assert!(!stdout(&left_out).contains("migrate"));
+    assert_eq!(stderr(&left_out), "note: app/migrate: a hook needs the controller: it is left out\n");
+}
+
+#[test]
+fn the_same_input_gives_the_same_bytes_in_every_mode() {
+    let directory = files(&[("app.yaml", PACKAGE)]);
+    for mode in ["managed", "native", "package"] {
+        for engine in ["flux", "argo"] {
+            let bytes = || stdout(&render(directory.path(), &["--engine", engine, "--mode", mode, "."]).success());
+            assert_eq!(bytes(), bytes());
+        }
+    }
+}
