@@ -1,6 +1,6 @@
 //! `windlass render`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         None => NamespaceRule::Default(Namespace::parse("default")?),
     };
     let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
-    let root = arguments.chart_root.as_ref().map(Directory::new);
+    let root = arguments.chart_root.as_deref().map(chart_root).transpose()?;
     let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
     let charts = root.as_ref().map(|_| check::Charts { roots: &roots, severity: Severity::Error });
     let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
@@ -109,6 +109,12 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             Ok(Exit::Ok)
         }
     }
+}
+
+fn chart_root(path: &Path) -> anyhow::Result<Directory> {
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    anyhow::ensure!(metadata.is_dir(), "{} is no directory", path.display());
+    Ok(Directory::new(path))
 }
 
 fn findings(loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
