@@ -117,7 +117,9 @@ fn chart_root(path: &Path) -> anyhow::Result<Directory> {
     Ok(Directory::new(path))
 }
 
-fn findings(loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+/// What only warns is for `validate` to say.
+fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     let report = Report::new(loaded.sources, loaded.diagnostics);
     let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
     streams.stderr.write_all(write_text(&report, style).as_bytes())?;
