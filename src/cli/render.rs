@@ -1,6 +1,6 @@
 //! `windlass render`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         None => NamespaceRule::Default(Namespace::parse("default")?),
     };
     let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
-    let root = arguments.chart_root.as_ref().map(Directory::new);
+    let root = arguments.chart_root.as_deref().map(chart_root).transpose()?;
     let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
     let charts = root.is_some().then_some(check::Charts { roots: &roots, severity: Severity::Error });
     let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
@@ -111,7 +111,15 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     }
 }
 
-fn findings(loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+fn chart_root(path: &Path) -> anyhow::Result<Directory> {
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    anyhow::ensure!(metadata.is_dir(), "{} is no directory", path.display());
+    Ok(Directory::new(path))
+}
+
+/// What only warns is for `validate` to say.
+fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     let report = Report::new(loaded.sources, loaded.diagnostics);
     let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
     streams.stderr.write_all(write_text(&report, style).as_bytes())?;
