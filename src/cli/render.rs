@@ -53,7 +53,7 @@ pub struct Arguments {
     /// Namespace of the Packages, whatever they say.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Write <kind>_<name>.yaml files into this directory, all or none; others in it are left alone.
+    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are left alone.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

@@ -56,7 +56,7 @@ pub enum PathPin<'a> {
 pub struct Dependency {
     /// Name of the HelmRelease.
     pub name: String,
-    /// CEL expression over `dep` that must be true, see [`ready_expr`].
+    /// CEL expression over `dep` that must be true, see [`ready_expr()`].
     pub ready_expr: String,
 }
 
