@@ -7,17 +7,24 @@ CARGO ?= cargo
 .PHONY: help examples test lint deny generate bench
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
-examples: ## check the examples and show what would run
-	$(CARGO) run --quiet -- validate examples
-	$(CARGO) run --quiet -- graph examples/platform/v2
+examples: ## check the examples on both engines and translate them into target/examples
+	$(CARGO) build --quiet
+	@for state in examples/*/v?; do for engine in flux argo; do \
+	  target/debug/windlass validate $$state --engine $$engine --chart-root $$state --deny-warnings; \
+	  target/debug/windlass render $$state --engine $$engine --mode native --skip-hooks --chart-root $$state \
+	    --repo-url https://git.example.org/packages.git --revision 4b825dc642cb6eb9a060e54bf8d69288fbee4904 \
+	    -o target/examples/$$state/$$engine; \
+	done; done
+	target/debug/windlass graph examples/platform/v2
 
-test: ## format, lints, tests, documentation; no cluster needed
+test: ## format, lints, tests, documentation; no cluster needed (that is `make e2e`)
 	$(CARGO) fmt --check
 	$(CARGO) clippy --quiet --all-targets -- -D warnings
 	$(CARGO) test --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --no-deps --document-private-items
+	@command -v go >/dev/null || echo "Go is not installed: the tests against a real cluster (make e2e) cannot run here"
 
 lint: ## lints alone, and licences, duplicates and sources of the dependencies
 	$(CARGO) fmt --check
@@ -29,7 +36,9 @@ deny: ## licences, duplicates and sources of the dependencies
 	cargo-deny --all-features check licenses bans sources
 
 generate: ## write manifests/crds and the editor schema from the types
-	$(CARGO) run --quiet -- crds -o manifests/crds
+	$(CARGO) build --quiet
+	target/debug/windlass crds > manifests/crds/windlass.dev.yaml
+	target/debug/windlass crds --json-schema > manifests/schema/package.schema.json
 
 bench: ## benchmarks; fail when the counted work exceeds its bar
 	$(CARGO) bench

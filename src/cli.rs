@@ -7,7 +7,6 @@ mod directory;
 mod engine;
 mod graph;
 mod import;
-mod inputs;
 mod output;
 mod paths;
 mod plugin;

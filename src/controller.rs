@@ -86,12 +86,22 @@ pub async fn run(config: Config, settings: Settings) -> Result<(), ControllerErr
     });
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let lead = lead(&mut tasks, accounts, view, queue, metrics, settings);
-    tokio::select! {
+    let mut election = settings.lease_namespace.as_deref().map(|namespace| {
+        let leases: Api<Lease> = Api::namespaced(accounts.own(), namespace);
+        Election::new(leases, settings.identity.clone())
+    });
+    let lead = lead(&mut tasks, &mut election, accounts, view, queue, metrics, settings);
+    let outcome = tokio::select! {
         outcome = lead => outcome,
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
+    };
+    // Nothing may be written any more when the next process takes over.
+    tasks.shutdown().await;
+    if let Some(election) = &mut election {
+        election.release().await;
     }
+    outcome
 }
 
 fn start_watches(
@@ -112,6 +122,7 @@ fn start_watches(
 /// Waits for the caches and for leadership, then works until one is lost.
 async fn lead(
     tasks: &mut JoinSet<()>,
+    election: &mut Option<Election>,
     accounts: Arc<Accounts>,
     view: Arc<View>,
     queue: Arc<Queue>,
@@ -124,11 +135,7 @@ async fn lead(
             () = tokio::time::sleep(Duration::from_millis(20)) => {}
         }
     }
-    let mut election = settings.lease_namespace.as_deref().map(|namespace| {
-        let leases: Api<Lease> = Api::namespaced(accounts.own(), namespace);
-        Election::new(leases, settings.identity.clone())
-    });
-    if let Some(election) = &mut election {
+    if let Some(election) = election {
         election.acquire().await;
     }
     let leadership = election.as_ref().map_or_else(Leadership::alone, Election::leadership);
@@ -148,7 +155,7 @@ async fn lead(
         tasks.spawn(work(reconciler.clone()));
     }
     view.store(Kind::Package).all().iter().for_each(|package| queue.wake(view::package_key(package)));
-    match &mut election {
+    match election {
         Some(election) => tokio::select! {
             ended = tasks.join_next() => Err(task_ended(ended)),
             () = election.keep() => Err(ControllerError::LeadershipLost),

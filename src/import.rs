@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::api::{Component, Install, Package, PackageSpec};
 use crate::package::definition;
-use crate::package::names::Namespace;
+use crate::package::names::{Namespace, PackageName};
 use crate::package::version::Version;
 
 pub use note::{Note, NoteGroup, Severity, grouped};
@@ -98,6 +98,11 @@ impl Imported {
         };
         if self.packages.iter().any(same) {
             return self.error(name, "left out, since there is another package of this name");
+        }
+        // Names become names of files.
+        let names = PackageName::parse(name).map(|_| ()).and(Namespace::parse(namespace).map(|_| ()));
+        if let Err(error) = names {
+            return self.error(name, format!("left out: {error}"));
         }
         if let Err(violations) = definition::parse(name, namespace, &spec) {
             for violation in violations {

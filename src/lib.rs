@@ -19,6 +19,10 @@
 //! parameter; none of them performs I/O.
 
 #![deny(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)
+)]
 
 pub mod api;
 pub mod cli;

@@ -13,7 +13,8 @@
 //! | who moves, who is only verified again | `turns` |
 //! | one component's turn and its clock | `turn`, `clock` |
 //! | fresh evidence | `evidence` |
-//! | what failure leads to; retry | `outcome` |
+//! | what failure leads to; retry | `outcome`, [`phase`] |
+//! | settings that move nothing | `settings` |
 //! | the whole package back | `rollback` |
 //! | hand-over and replacement | `replace` |
 //! | removed components, hooks, history | `cleanup`, `removal` |
@@ -35,11 +36,13 @@ mod needs;
 mod operation;
 mod outcome;
 mod peer;
+pub mod phase;
 mod prepare;
 mod release;
 mod removal;
 mod replace;
 mod rollback;
+mod settings;
 mod snapshot;
 mod status;
 mod turn;

@@ -1,9 +1,9 @@
 //! Sets of Packages as streams of objects: what a person renders, or what a
 //! plugin hands to Argo CD. Pure.
 //!
-//! * [`managed`]: the children as the controller writes them;
-//! * [`native`]: objects that keep their order without a controller;
-//! * [`compile`]: Packages for the controller, with everything in them that
+//! * [`managed()`]: the children as the controller writes them;
+//! * [`native()`]: objects that keep their order without a controller;
+//! * [`compile()`]: Packages for the controller, with everything in them that
 //!   only who reads the files can know.
 
 mod compile;

@@ -1,5 +1,6 @@
 //! The comparison with recorded runs of helm-controller: that it accepts what may differ, and
 //! refuses everything else.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test program")]
 
 use std::path::PathBuf;
 

@@ -19,6 +19,10 @@ use windlass::translate::{Options, Translation, managed, native};
 
 use common::{read_yaml, read_yaml_1_1, text};
 
+/// Where charts at a path are said to come from.
+const REPOSITORY: &str = "https://git.example.org/cozystack.git";
+const COMMIT: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
 /// The corpus directory of a version, or a return from a test that is skipped aloud.
 macro_rules! corpus_or_skip {
     ($version:expr) => {
@@ -127,8 +131,8 @@ fn definitions(packages: &[Package]) -> Vec<Definition> {
         let mut spec = package.spec.clone();
         for component in spec.components.iter_mut().filter(|component| component.path.is_some()) {
             component.source = Some(ComponentSource {
-                repo_url: "https://git.example.org/cozystack.git".into(),
-                revision: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".into(),
+                repo_url: REPOSITORY.into(),
+                revision: COMMIT.into(),
                 ..ComponentSource::default()
             });
         }
@@ -253,12 +257,35 @@ fn what_is_rendered_reads_back_as_meant(
         return;
     }
     let out = tempfile::tempdir().unwrap();
-    let packages = definitions(&import(&directory, version, &[], out.path()));
+    let imported = import(&directory, version, &[], out.path());
+    let from = directory.to_str().unwrap();
+    let mut stream = read_yaml_1_1(&common::printed(["import", "cozystack", from, "--version", version]));
+    stream.sort_by_key(|package| text(package, "/metadata/name").to_owned() + ".yaml");
+    let meant: Vec<Value> = imported.iter().map(|package| serde_json::to_value(package).unwrap()).collect();
+    assert_eq!(stream, meant);
+    let packages = definitions(&imported);
     let options = Options::for_engine(Some(engine));
-    for translation in [managed(&packages, &options).unwrap(), native(&packages, &options).unwrap()] {
-        let meant: Vec<Value> =
-            translation.objects.iter().map(|object| Value::Object(object.as_map().clone())).collect();
+    for (mode, translation) in [("managed", managed(&packages, &options)), ("native", native(&packages, &options))] {
+        let objects = translation.unwrap().objects;
+        let meant: Vec<Value> = objects.iter().map(|object| Value::Object(object.as_map().clone())).collect();
         assert!(meant.len() > 100, "{} objects", meant.len());
-        assert_eq!(read_yaml_1_1(&yaml::write::write(&meant).unwrap()), meant);
+        let from = out.path().to_str().unwrap();
+        let rendered = common::printed([
+            "render",
+            from,
+            "--engine",
+            engine.as_str(),
+            "--mode",
+            mode,
+            "--repo-url",
+            REPOSITORY,
+            "--revision",
+            COMMIT,
+        ]);
+        let read = read_yaml_1_1(&rendered);
+        assert_eq!(read.len(), meant.len());
+        for (read, meant) in read.iter().zip(&meant) {
+            assert_eq!(read, meant);
+        }
     }
 }

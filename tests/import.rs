@@ -240,8 +240,8 @@ fn the_release_keeps_the_name_that_flux_gave_it(
 )]
 #[case::name(
     Format::Kubepkg,
-    "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: A_b}, spec: {variants: [{name: default}]}}",
-    "WL006"
+    "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: ../../b}, spec: {variants: [{name: default}]}}",
+    "left out: the name of a Package `../../b` must be"
 )]
 #[case::missing_source(
     Format::Flux,

@@ -33,6 +33,12 @@ kind: ConfigMap
 metadata: {name: settings}
 data: {on: 'yes', number: '012', lines: \"a\\nb\\n\"}
 ";
+const OTHER_ENGINE: &str = "\
+apiVersion: windlass.dev/v1alpha1
+kind: Package
+metadata: {name: other}
+spec: {version: 1.0.0, engine: flux}
+";
 const COMMIT: &str = "0123456789012345678901234567890123456789";
 
 fn files(files: &[(&str, &str)]) -> TempDir {
@@ -116,7 +122,10 @@ fn parameters_choose_engine_path_depth_and_waves() {
         "    path: charts/two",
         "    chart: {repository: https://charts.example.org, name: two, version: 1.0.0}",
     );
-    let nested = package.replace("name: app\n", "name: nested\n");
+    let nested = package
+        .replace("name: app\n", "name: nested\n")
+        .replace("- name: ", "- name: nested-")
+        .replace("[one]", "[nested-one]");
     let directory = files(&[("clusters/prod/in/app.yaml", &package), ("clusters/prod/in/deep/app.yaml", &nested)]);
     let run = |list: &[(&str, &str)]| {
         let answer = generate(&directory.path().join("clusters/prod"), &[("ARGOCD_APP_PARAMETERS", &parameters(list))]);
@@ -209,10 +218,10 @@ fn no_package_is_never_an_empty_answer(#[case] content: &[(&str, &str)]) {
     "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationList\nitems: []\n",
     "clusters/prod/z.yaml:1: ApplicationList must not"
 )]
-#[case::missing_chart(&PACKAGE.replace("charts/two", "charts/three").replace("name: app", "name: other"), "other/two: there is no directory `charts/three`")]
+#[case::missing_chart(&PACKAGE.replace("charts/two", "charts/three").replace("name: app", "name: other"), "clusters/prod/z.yaml:12:11: WL032 there is no chart at `charts/three` (")]
 #[case::chart_outside(&PACKAGE.replace("charts/two", "../../etc"), "clusters/prod/z.yaml:12:")]
-#[case::twice(PACKAGE, "app: there are two Packages of this name")]
-#[case::other_engine(&PACKAGE.replace("version: 1.0.0\n  comp", "version: 1.0.0\n  engine: flux\n  comp").replace("name: app", "name: other"), "other: it is for engine flux, not argo")]
+#[case::twice(PACKAGE, "clusters/prod/z.yaml:4:9: WL024 Package `app` is there twice")]
+#[case::other_engine(OTHER_ENGINE, "other: it is for engine flux, not argo")]
 fn any_error_is_one_line_and_no_manifest(#[case] content: &str, #[case] message: &str) {
     let directory = repository();
     fs::write(directory.path().join("clusters/prod/z.yaml"), content).unwrap();
@@ -283,7 +292,7 @@ fn the_cluster_is_asked_for_its_version() {
 fn many_errors_are_cut_short() {
     let directory = repository();
     let edges: String = (0..30).map(|n| format!("  - {{name: c{n}, chart: {{repository: 'https://a.example.org', name: a, version: 1.0.0}}, install: {{dependsOn: [x{n}]}}}}\n")).collect();
-    fs::write(directory.path().join("clusters/prod/z.yaml"), format!("{PACKAGE}{edges}")).unwrap();
+    fs::write(directory.path().join("clusters/prod/app.yaml"), format!("{PACKAGE}{edges}")).unwrap();
     let failed = generate(&directory.path().join("clusters/prod"), &[]).code(1);
     assert_eq!(stderr(&failed).lines().last(), Some("and 10 more"));
 }

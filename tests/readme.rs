@@ -14,6 +14,8 @@ use std::process::{Command, Output, Stdio};
 
 /// Directories of the tree that no document needs.
 const NOT_COPIED: [&str; 4] = [".git", "target", "fuzz", "node_modules"];
+/// Shows bad Packages; `tests/errors.rs` checks that they are.
+const BAD_ON_PURPOSE: &str = "docs/errors.md";
 /// A line that stands for any lines.
 const ANY_LINES: &str = "…";
 
@@ -153,11 +155,34 @@ fn fences_say_what_they_are() {
     assert!(places.is_empty(), "fences are marked console, text, yaml or mermaid: {places:?}");
 }
 
+/// `[text](target)` of a line, without those that lead out of the tree.
+fn links(line: &str) -> Vec<String> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let targets = targets.map(|(target, _)| target.split('#').next().unwrap_or_default().to_owned());
+    targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut files = Vec::new();
+    markdown_files(root(), &mut files);
+    let mut dead = Vec::new();
+    for file in files {
+        for target in fs::read_to_string(&file).unwrap().lines().flat_map(links) {
+            if !file.parent().unwrap().join(&target).exists() {
+                dead.push(format!("{}: {target}", file.strip_prefix(root()).unwrap().display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
 #[test]
 fn packages_in_documents_are_valid() {
     let mut checked = 0;
     for fence in fences().iter().filter(|fence| fence.language == "yaml") {
-        if !fence.text.lines().any(|line| line.trim() == "kind: Package") {
+        let is_package = fence.text.lines().any(|line| line.trim() == "kind: Package");
+        if !is_package || fence.place.starts_with(BAD_ON_PURPOSE) {
             continue;
         }
         let mut child = Command::new(env!("CARGO_BIN_EXE_windlass"))

@@ -4,6 +4,8 @@
 //! The expected sequences were written from the recordings, status by status:
 //! they say what a person who knows the engine would conclude at each step.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 mod recordings {
     pub mod argo;
     pub mod flux;

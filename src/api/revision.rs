@@ -5,8 +5,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::canary::Canary;
 use super::meta::Time;
-use super::package::{Canary, Engine, ReadyWhen};
+use super::package::{Engine, ReadyWhen};
 use super::reason::Reason;
 use super::status::RolloutStatus;
 
@@ -204,6 +205,10 @@ pub struct PackageRevisionStatus {
     /// DaemonSet rollouts of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rollouts: Vec<RolloutStatus>,
+    /// Fingerprint of the settings that the children have: those that are kept
+    /// up to date in place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settings: Option<String>,
     /// Retry token last acted on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,

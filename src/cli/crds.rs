@@ -1,10 +1,28 @@
 //! `windlass crds`.
 
 use super::{Exit, Streams};
+use crate::api::schema::{crds, package_json_schema};
+use crate::package::yaml::write::write;
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {}
+#[command(after_help = "\
+Examples:
+  windlass crds | kubectl apply --server-side -f -
+  windlass crds --json-schema > package.schema.json       for editors: # yaml-language-server: $schema=package.schema.json")]
+pub struct Arguments {
+    /// Print the JSON Schema of a Package document instead.
+    #[arg(long)]
+    json_schema: bool,
+}
 
-pub fn run(_arguments: &Arguments, _streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    anyhow::bail!("not there yet")
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let text = if arguments.json_schema {
+        let mut text = serde_json::to_string_pretty(&package_json_schema())?;
+        text.push('\n');
+        text
+    } else {
+        write(&crds())?
+    };
+    streams.stdout.write_all(text.as_bytes())?;
+    Ok(Exit::Ok)
 }

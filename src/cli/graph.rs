@@ -1,10 +1,62 @@
 //! `windlass graph`.
 
-use super::{Exit, Streams};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::{Exit, Streams, paths};
+use crate::package::check::{Options, check};
+use crate::package::diagnostic::{Report, Severity, Style, write_text};
+use crate::package::graph::{self, Graph};
+use crate::package::load::NamespaceRule;
+use crate::package::names::Namespace;
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass graph packages/                                in the order things move
+  windlass graph --format dot packages/ | dot -Tsvg > graph.svg
+  windlass graph --format mermaid packages/               for Markdown";
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {}
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Files, directories (searched for *.yaml and *.yml) or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// How the graph is written.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
 
-pub fn run(_arguments: &Arguments, _streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    anyhow::bail!("not there yet")
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// Lines for people.
+    Text,
+    /// For Graphviz.
+    Dot,
+    /// For Mermaid.
+    Mermaid,
+}
+
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let rule = NamespaceRule::Default(Namespace::parse("default")?);
+    let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let found = check(&loaded, &Options::default())?;
+    loaded.diagnostics.extend(found);
+    // What only warns is for `validate` to say.
+    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+    if loaded.has_errors() {
+        let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
+        let report = Report::new(loaded.sources, loaded.diagnostics);
+        streams.stderr.write_all(write_text(&report, style).as_bytes())?;
+        return Ok(Exit::Findings);
+    }
+    let graph = Graph::new(loaded.packages.iter().filter_map(|package| package.definition.as_ref()));
+    let text = match arguments.format {
+        Format::Text => graph::write_text(&graph),
+        Format::Dot => graph::write_dot(&graph),
+        Format::Mermaid => graph::write_mermaid(&graph),
+    };
+    streams.stdout.write_all(text.as_bytes())?;
+    Ok(Exit::Ok)
 }

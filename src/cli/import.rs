@@ -8,16 +8,14 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::directory::Directory;
-use super::inputs::Inputs;
-use super::output::{self, OutputFile};
-use super::{Exit, Streams};
+use super::{Exit, Streams, output, paths};
 use crate::api::Package;
 use crate::import::{
     ChartLookup, DEFAULT_NAMESPACE, Document, Imported, Options, Severity, cozystack, flux, grouped, kubepkg,
 };
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::{Report, Style, write_text};
-use crate::package::load::{NamespaceRule, load};
+use crate::package::load::NamespaceRule;
 use crate::package::names::Namespace;
 use crate::package::source::Source;
 use crate::package::tree::{EntryKind, Tree};
@@ -99,21 +97,18 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         Format::Kubepkg => kubepkg::import(&documents, &options),
         Format::Flux => flux::import(&documents, &options),
     };
-    let files = files(&imported.packages)?;
     match &arguments.output {
-        Some(directory) => output::write(directory, &files)?,
-        None => files.iter().try_for_each(|file| streams.stdout.write_all(file.content.as_bytes()))?,
+        Some(directory) => output::write_files(&files(&imported.packages)?, directory)?,
+        None => output::to_stdout(&values(&imported.packages)?, streams)?,
     }
-    streams.stdout.flush()?;
     report(&imported, streams.stderr)?;
     let failed = imported.notes.iter().any(|note| note.severity == Severity::Error);
     Ok(if failed { Exit::Findings } else { Exit::Ok })
 }
 
 /// Reads all paths. `None` if something in them is no YAML; what is wrong is said.
-fn read(paths: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Option<Vec<Document>>> {
-    let inputs = Inputs::open(paths, streams.stdin)?;
-    let loaded = load(&inputs.as_inputs(), &NamespaceRule::Default(Namespace::parse(DEFAULT_NAMESPACE)?))?;
+fn read(from: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Option<Vec<Document>>> {
+    let loaded = paths::read(from, &NamespaceRule::Default(Namespace::parse(DEFAULT_NAMESPACE)?), streams)?;
     let failed = loaded.has_errors();
     let origin = |source: usize| loaded.sources.get(source).map_or("", Source::path);
     let mut documents = Vec::new();
@@ -156,20 +151,23 @@ fn chart_version(root: &Directory, path: &str) -> ChartLookup {
     version.map_or_else(|| ChartLookup::Problem("its Chart.yaml has no version".to_owned()), ChartLookup::Found)
 }
 
+fn values(packages: &[Package]) -> serde_json::Result<Vec<Value>> {
+    packages.iter().map(serde_json::to_value).collect()
+}
+
 /// One file per Package, `<name>.yaml`, with the namespace where two of different
 /// namespaces have one name.
-fn files(packages: &[Package]) -> anyhow::Result<Vec<OutputFile>> {
+fn files(packages: &[Package]) -> anyhow::Result<BTreeMap<String, String>> {
     let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
     for package in packages {
         *uses.entry(name(package)).or_default() += 1;
     }
-    let mut files = Vec::new();
-    for package in packages {
+    let mut files = BTreeMap::new();
+    for (package, value) in packages.iter().zip(values(packages)?) {
         let namespace = package.metadata.namespace.as_deref().unwrap_or_default();
         let shared = uses.get(name(package)).is_some_and(|uses| *uses > 1);
         let stem = if shared { format!("{namespace}_{}", name(package)) } else { name(package).to_owned() };
-        let value: Value = serde_json::to_value(package)?;
-        files.push(OutputFile { name: format!("{stem}.yaml"), content: yaml::write::write(&[value])? });
+        files.insert(format!("{stem}.yaml"), yaml::write::write(&[value])?);
     }
     Ok(files)
 }

@@ -7,11 +7,12 @@ use anyhow::Context as _;
 
 use super::directory::Directory;
 use super::{Exit, Streams, output};
+use crate::package::check;
 use crate::package::content::{ContentError, chart_content};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Severity;
 use crate::package::load::{Input, LoadError, Loaded, NamespaceRule, load};
-use crate::package::tree::{EntryKind, Tree as _};
+use crate::package::tree::{EntryKind, Tree};
 use crate::plugin::{Answer, Environment, Location, announcement, generate, locate};
 
 /// Most errors that are shown: Argo CD keeps all of them in a condition.
@@ -71,10 +72,17 @@ fn answer() -> anyhow::Result<Result<Answer, Vec<String>>> {
     let root: PathBuf = current.ancestors().nth(location.up).map(PathBuf::from).unwrap_or(current.clone());
     let tree = Directory::new(root);
     let directory = joined(&[environment.source_path.as_str(), environment.parameters.path.as_str()]);
-    let loaded = match read(&tree, &location, &directory, &environment)? {
+    let mut loaded = match read(&tree, &location, &directory, &environment)? {
         Ok(loaded) => loaded,
         Err(error) => return Ok(Err(vec![error])),
     };
+    // Of a part of the repository some charts are missing for another reason.
+    let whole = location.begins_at.is_empty();
+    let roots: [&dyn Tree; 1] = [&tree];
+    let charts = whole.then_some(check::Charts { roots: &roots, severity: Severity::Error });
+    let options = check::Options { engine: Some(environment.parameters.engine), charts };
+    let found = check::check(&loaded, &options).context("cannot read a chart")?;
+    loaded.diagnostics.extend(found);
     let errors = errors(&loaded);
     if !errors.is_empty() {
         return Ok(Err(errors));

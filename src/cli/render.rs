@@ -1,6 +1,6 @@
 //! `windlass render`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
@@ -10,11 +10,13 @@ use super::directory::Directory;
 use super::engine::EngineArgument;
 use super::{Exit, Streams, output, paths};
 use crate::api::Engine;
+use crate::package::check;
 use crate::package::content::chart_content;
 use crate::package::definition::RelativePath;
-use crate::package::diagnostic::{Report, Style, write_text};
+use crate::package::diagnostic::{Report, Severity, Style, write_text};
 use crate::package::load::{Loaded, NamespaceRule};
 use crate::package::names::Namespace;
+use crate::package::tree::Tree;
 use crate::translate::{Charts, Compilation, Compiled, Options, Refusal, Translation, compile, managed, native};
 
 const EXAMPLES: &str = "\
@@ -51,7 +53,7 @@ pub struct Arguments {
     /// Namespace of the Packages, whatever they say.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Write <kind>_<name>.yaml files into this directory, all or none; others in it are left alone.
+    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are left alone.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -78,7 +80,13 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         Some(namespace) => NamespaceRule::Forced(namespace.clone()),
         None => NamespaceRule::Default(Namespace::parse("default")?),
     };
-    let loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let root = arguments.chart_root.as_deref().map(chart_root).transpose()?;
+    let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
+    let charts = root.is_some().then_some(check::Charts { roots: &roots, severity: Severity::Error });
+    let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
+    let found = check::check(&loaded, &options).context("cannot read a chart")?;
+    loaded.diagnostics.extend(found);
     if loaded.has_errors() {
         return findings(loaded, streams);
     }
@@ -86,7 +94,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: no Package found")?;
         return Ok(Exit::Findings);
     }
-    match translate(&loaded, arguments, namespace.as_ref()) {
+    match translate(&loaded, arguments, namespace.as_ref(), root.as_ref()) {
         Err(refusals) => {
             for refusal in refusals {
                 writeln!(streams.stderr, "error: {refusal}")?;
@@ -103,7 +111,15 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     }
 }
 
-fn findings(loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+fn chart_root(path: &Path) -> anyhow::Result<Directory> {
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    anyhow::ensure!(metadata.is_dir(), "{} is no directory", path.display());
+    Ok(Directory::new(path))
+}
+
+/// What only warns is for `validate` to say.
+fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     let report = Report::new(loaded.sources, loaded.diagnostics);
     let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
     streams.stderr.write_all(write_text(&report, style).as_bytes())?;
@@ -119,9 +135,13 @@ fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) ->
 /// Objects in order, and what has to be said of them.
 type Output = (Vec<Value>, Vec<String>);
 
-fn translate(loaded: &Loaded, arguments: &Arguments, namespace: Option<&Namespace>) -> Result<Output, Vec<Refusal>> {
-    let root = arguments.chart_root.as_ref().map(Directory::new);
-    let charts = root.as_ref().map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
+fn translate(
+    loaded: &Loaded,
+    arguments: &Arguments,
+    namespace: Option<&Namespace>,
+    root: Option<&Directory>,
+) -> Result<Output, Vec<Refusal>> {
+    let charts = root.map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
     let charts = charts.as_ref().map(|read| read as &Charts<'_>);
     let engine = arguments.engine.map(Engine::from);
     let compilation = Compilation {

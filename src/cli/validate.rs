@@ -1,10 +1,154 @@
 //! `windlass validate`.
 
-use super::{Exit, Streams};
+mod fix;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+
+use super::directory::Directory;
+use super::engine::EngineArgument;
+use super::{Exit, Streams, paths};
+use crate::package::check::{Charts, Options, check};
+use crate::package::diagnostic::{Diagnostic, Report, Severity, Style, write_github, write_json, write_text};
+use crate::package::load::{Loaded, NamespaceRule};
+use crate::package::names::Namespace;
+use crate::package::source::{Source, Span};
+use crate::package::tree::Tree;
+use crate::package::violation::Code;
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass validate packages/                             everything below a directory
+  windlass validate --engine flux --chart-root . packages/
+  windlass validate --format github --deny-warnings .     in a workflow
+  helm template packages | windlass validate -
+
+Exit status: 0 no errors (warnings are no errors), 1 errors, 2 usage, 3 something cannot be read.";
 
 #[derive(Debug, clap::Args)]
-pub struct Arguments {}
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Files, directories (searched for *.yaml and *.yml) or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Engine of the Packages that name none.
+    #[arg(long)]
+    engine: Option<EngineArgument>,
+    /// Directory that the paths of charts begin at; an absent chart is an error then.
+    /// Default: any directory from the first PATH up to the root of its Git
+    /// repository, and an absent chart is a warning.
+    #[arg(long, value_name = "DIR")]
+    chart_root: Option<PathBuf>,
+    /// How findings are written.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Exit with 1 on warnings too.
+    #[arg(long)]
+    deny_warnings: bool,
+    /// Mend what can be mended with certainty: quotes where text is meant, one
+    /// spelling where readers disagree.
+    #[arg(long)]
+    fix: bool,
+}
 
-pub fn run(_arguments: &Arguments, _streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    anyhow::bail!("not there yet")
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people: the line and a caret.
+    Text,
+    /// For programs.
+    Json,
+    /// Workflow commands, shown beside the line in a pull request.
+    Github,
+}
+
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    if arguments.fix && arguments.paths.iter().any(|path| path.as_os_str() == "-") {
+        writeln!(streams.stderr, "error: --fix changes files, and standard input is none")?;
+        return Ok(Exit::Usage);
+    }
+    let mut outcome = find(arguments, streams)?;
+    if arguments.fix {
+        let count = fix::apply(&outcome.report)?;
+        if count > 0 {
+            writeln!(streams.stderr, "mended {count} places")?;
+            outcome = find(arguments, streams)?;
+        }
+    }
+    write(&outcome, arguments.format, streams)?;
+    let denied = outcome.report.errors() > 0 || (arguments.deny_warnings && outcome.report.warnings() > 0);
+    Ok(if denied { Exit::Findings } else { Exit::Ok })
+}
+
+struct Outcome {
+    report: Report,
+    packages: usize,
+}
+
+fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outcome> {
+    let rule = NamespaceRule::Default(Namespace::parse("default")?);
+    let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let (roots, severity) = chart_roots(arguments)?;
+    let roots: Vec<&dyn Tree> = roots.iter().map(|root| root as &dyn Tree).collect();
+    let charts = Some(Charts { roots: &roots, severity }).filter(|_| !roots.is_empty());
+    let options = Options { engine: arguments.engine.map(Into::into), charts };
+    let found = check(&loaded, &options).context("cannot read the charts")?;
+    loaded.diagnostics.extend(found);
+    if loaded.packages.is_empty() && loaded.diagnostics.is_empty() {
+        nothing_found(arguments, &mut loaded);
+    }
+    let packages = loaded.packages.len();
+    Ok(Outcome { report: Report::new(loaded.sources, loaded.diagnostics), packages })
+}
+
+/// A run that looked at nothing must not look like one that found nothing.
+fn nothing_found(arguments: &Arguments, loaded: &mut Loaded) {
+    let path = arguments.paths.first().map_or_else(String::new, |path| path.display().to_string());
+    if loaded.sources.is_empty() {
+        loaded.sources.push(Source::new(path, ""));
+    }
+    loaded.diagnostics.push(Diagnostic {
+        code: Code::NoPackage,
+        severity: Severity::Error,
+        source: 0,
+        span: Span::default(),
+        package: None,
+        component: None,
+        message: "there is no Package here".into(),
+        help: "a Package begins with `apiVersion: windlass.dev/v1alpha1` and `kind: Package`".into(),
+        fix: None,
+    });
+}
+
+/// The root that was named; else every directory from the first path up to the
+/// root of its Git repository, as a guess.
+fn chart_roots(arguments: &Arguments) -> anyhow::Result<(Vec<Directory>, Severity)> {
+    if let Some(root) = &arguments.chart_root {
+        let is_directory = std::fs::metadata(root).with_context(|| format!("cannot read {}", root.display()))?.is_dir();
+        anyhow::ensure!(is_directory, "{} is no directory", root.display());
+        return Ok((vec![Directory::new(root)], Severity::Error));
+    }
+    let first = arguments.paths.iter().find(|path| path.as_os_str() != "-");
+    let Some(first) = first.and_then(|path| path.canonicalize().ok()) else {
+        return Ok((Vec::new(), Severity::Warning));
+    };
+    let around: Vec<&Path> = first.ancestors().filter(|path| path.is_dir()).collect();
+    let repository = around.iter().position(|directory| directory.join(".git").exists());
+    let roots = around.into_iter().take(repository.map_or(0, |at| at + 1));
+    Ok((roots.map(Directory::new).collect(), Severity::Warning))
+}
+
+fn write(outcome: &Outcome, format: Format, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let text = match format {
+        Format::Text if outcome.report.diagnostics.is_empty() => {
+            let plural = if outcome.packages == 1 { "" } else { "s" };
+            format!("{} Package{plural}, no findings\n", outcome.packages)
+        }
+        Format::Text => write_text(&outcome.report, if streams.color_stdout { Style::Colored } else { Style::Plain }),
+        Format::Json => format!("{:#}\n", write_json(&outcome.report)),
+        Format::Github => write_github(&outcome.report),
+    };
+    streams.stdout.write_all(text.as_bytes())?;
+    Ok(())
 }

@@ -81,16 +81,6 @@ impl Lookups {
         inner.end_unwanted();
     }
 
-    /// How many objects are watched.
-    pub fn len(&self) -> usize {
-        self.lock().watches.len()
-    }
-
-    /// Whether none is.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     fn set(&self, watched: &Watched, lookup: Lookup, queue: &Queue) {
         let mut inner = self.lock();
         let Some(watch) = inner.watches.get_mut(watched) else { return };

@@ -56,7 +56,7 @@ pub enum PathPin<'a> {
 pub struct Dependency {
     /// Name of the HelmRelease.
     pub name: String,
-    /// CEL expression over `dep` that must be true, see [`ready_expr`].
+    /// CEL expression over `dep` that must be true, see [`ready_expr()`].
     pub ready_expr: String,
 }
 
@@ -146,8 +146,9 @@ struct Install {
     crds: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     create_namespace: bool,
-    #[serde(flatten)]
-    failure: OnFailure,
+    strategy: Strategy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remediation: Option<Remediation>,
 }
 
 #[derive(Serialize)]
@@ -156,12 +157,6 @@ struct Upgrade {
     crds: &'static str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     disable_wait: bool,
-    #[serde(flatten)]
-    failure: OnFailure,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct OnFailure {
     strategy: Strategy,
     #[serde(skip_serializing_if = "Option::is_none")]
     remediation: Option<Remediation>,
@@ -226,7 +221,7 @@ fn spec<'a>(
     values: Map<String, Value>,
 ) -> HelmReleaseSpec<'a> {
     let package = context.package;
-    let failure = on_failure(component.hook);
+    let (strategy, remediation) = on_failure(component.hook);
     HelmReleaseSpec {
         interval: INTERVAL,
         timeout: package.upgrade.timeout.to_string(),
@@ -242,14 +237,16 @@ fn spec<'a>(
             // A privileged namespace is there already, and the Package's account
             // need not be allowed to create namespaces.
             create_namespace: component.namespace != package.namespace && !component.privileged,
-            failure,
+            strategy,
+            remediation,
         },
         upgrade: Upgrade {
             crds: crds(component.upgrade_crds),
             // The canary decides when a DaemonSet is done; helm-controller would
             // hold a worker for as long as that takes, and fail on one lost node.
             disable_wait: component.canary.is_some(),
-            failure,
+            strategy,
+            remediation,
         },
         drift_detection: (!component.hook).then(|| drift_detection(component)),
         wait_strategy: Named { name: "poller" },
@@ -262,13 +259,11 @@ fn spec<'a>(
 
 /// A component is tried again by Flux, forwards only; a hook never is: its
 /// second run would start from what the first has left.
-fn on_failure(hook: bool) -> OnFailure {
+fn on_failure(hook: bool) -> (Strategy, Option<Remediation>) {
     if hook {
-        let strategy = Strategy { name: "RemediateOnFailure", retry_interval: None };
-        OnFailure { strategy, remediation: Some(Remediation { retries: 0 }) }
+        (Strategy { name: "RemediateOnFailure", retry_interval: None }, Some(Remediation { retries: 0 }))
     } else {
-        let strategy = Strategy { name: "RetryOnFailure", retry_interval: Some(RETRY_INTERVAL) };
-        OnFailure { strategy, remediation: None }
+        (Strategy { name: "RetryOnFailure", retry_interval: Some(RETRY_INTERVAL) }, None)
     }
 }
 

@@ -33,8 +33,8 @@ pub struct Options<'a> {
 /// The root of the source, below which chart directories are.
 #[derive(Clone, Copy)]
 pub struct Charts<'a> {
-    /// The files.
-    pub tree: &'a dyn Tree,
+    /// What may be the root; a chart is taken from the first that has it.
+    pub roots: &'a [&'a dyn Tree],
     /// How bad an absent chart is: an error if the root was named, a warning if
     /// it was guessed.
     pub severity: Severity,

@@ -5,6 +5,7 @@ use std::io;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use super::names::encode_hex;
 use super::tree::{EntryKind, Tree};
 use super::version::Version;
 use super::yaml;
@@ -129,8 +130,7 @@ fn digest(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<String, 
         hash.update(length.to_be_bytes());
         hash.update(&bytes);
     }
-    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("sha256:{hex}"))
+    Ok(format!("sha256:{}", encode_hex(&hash.finalize())))
 }
 
 fn chart_version(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<Version, ContentError> {

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::canonical::{IntegerTooLarge, canonical_json};
 use super::definition::{ChartSource, Component, PathChart, RepositoryChart, ValuesFrom};
+use super::names::encode_hex;
 use crate::api::{Engine, UpgradeCrds, ValuesFromKind};
 
 /// Fingerprint of what a component installs: `v1:` and the hex SHA-256 of the
@@ -74,8 +75,7 @@ pub fn digest(component: &Component, engine: Engine) -> Result<ComponentDigest, 
     content.insert("deleteData".into(), component.delete_data.into());
     let text = canonical_json(&Value::Object(content))
         .map_err(|source| DigestError::Values { component: component.name.to_string(), source })?;
-    let hash: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(ComponentDigest(format!("v1:{hash}")))
+    Ok(ComponentDigest(format!("v1:{}", encode_hex(&Sha256::digest(text.as_bytes())))))
 }
 
 fn repository_chart(chart: &RepositoryChart) -> Value {

@@ -181,9 +181,15 @@ fn fit(name: String, identity: &str) -> String {
 
 /// The first `digits` hex digits of the SHA-256 of `text`.
 pub(crate) fn hex(text: &str, digits: usize) -> String {
-    let mut out: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut out = encode_hex(&Sha256::digest(text.as_bytes()));
     out.truncate(digits);
     out
+}
+
+/// Bytes as lower-case hex digits.
+pub(crate) fn encode_hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The shape of a Package document: fields, types, limits.
 //!
 //! Driven by the JSON Schema that follows from the types, so that checks
-//! offline, editors and API servers agree.
+//! offline, editors and API servers agree. The committed schema is read, since
+//! making it anew would take most of a run's time; a test compares the two.
 
 mod shape;
 #[cfg(test)]
@@ -15,7 +16,6 @@ use serde_json::{Map, Value};
 use super::definition::did_you_mean;
 use super::violation::{Code, Violation};
 use super::yaml::{Content, Entry, Node};
-use crate::api::schema::package_json_schema;
 use shape::{Kind, Shape, Text};
 
 /// A broken rule and whether it is about the key rather than the value.
@@ -39,9 +39,11 @@ pub struct Structure {
     pub fitting: Value,
 }
 
+const SCHEMA: &str = include_str!("../../manifests/schema/package.schema.json");
+
 /// Checks the shape of a Package document.
 pub fn check(root: &Node) -> Structure {
-    static SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::compile(&package_json_schema()));
+    static SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::compile(&serde_json::from_str(SCHEMA).unwrap_or_default()));
     let mut checker = Checker { findings: Vec::new(), pointer: String::new() };
     let fitting = checker.value(&SHAPE, root, Name::Document).unwrap_or(Value::Null);
     Structure { findings: checker.findings, fitting }
@@ -223,8 +225,8 @@ impl Checker {
             self.report(false, Code::TooLarge, message, "");
         } else if length < text.least {
             self.report(false, Code::InvalidValue, format!("{name} is empty"), "");
-        } else if text.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(found)) {
-            let pattern = text.pattern.as_ref().map(regex::Regex::as_str).unwrap_or_default();
+        } else if let Some(pattern) = text.pattern.as_ref().filter(|pattern| !pattern.matches(found)) {
+            let pattern = pattern.as_str();
             let message = format!("{name} is malformed: `{shown}` does not match {pattern}");
             self.report(false, Code::InvalidValue, message, "");
         }

@@ -108,6 +108,8 @@ codes! {
     Substitution = 43,
     /// Fields that the cluster writes.
     ClusterField = 44,
+    /// No Package in what was given.
+    NoPackage = 45,
 }
 
 impl fmt::Display for Code {

@@ -3,7 +3,7 @@
 //!
 //! An entry goes through three steps, each a pure function: [`Entry::observe`]
 //! reads one object, [`remember`] and [`follow`] keep the record of what was
-//! there before and what was seen since, [`judge`] compares the two.
+//! there before and what was seen since, [`judge()`] compares the two.
 
 mod entry;
 mod judge;

@@ -11,7 +11,7 @@ use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPT
 use crate::api::{Engine, PackageRevisionSpec, RecordedComponent};
 use crate::engine::{
     ArgoTarget, CanaryGuard, Commit, Destination, FluxTarget, GitOrigin, HookRun, Manifest, ObjectKey, Owner, PathPin,
-    RenderContext, RenderError, Target, preparation, render,
+    RenderContext, RenderError, Rendered, Target, preparation, render,
 };
 use crate::package::definition::{ChartSource, Component, Definition, PathChart};
 use crate::package::digest::ComponentDigest;
@@ -78,6 +78,26 @@ pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wa
         engine: wanted.engine,
         components,
     })
+}
+
+/// The release object of a recorded component as it would be rendered from the
+/// present spec; `None` if that has no such component any more.
+pub(crate) fn release_object(
+    snapshot: &Snapshot,
+    definition: &Definition,
+    latest: &RevisionView,
+    component: &RecordedComponent,
+) -> Option<Manifest> {
+    let definition = with_account(snapshot, definition);
+    let defined = definition.components.iter().find(|c| c.name.as_str() == component.name && !c.hook)?;
+    let history = History::new(&snapshot.revisions);
+    let verified = history.verified();
+    let wanted = Wanted::empty(latest.spec.engine);
+    let number = latest.number();
+    let compiler = Compiler { snapshot, definition: &definition, wanted: &wanted, history, verified, number };
+    let digest = ComponentDigest::from_record(component.digest.clone());
+    let rendered = compiler.render_with(component, defined, &digest, None, PathPin::Follow).ok()?;
+    rendered.into_objects().pop()
 }
 
 /// The account that the children act as: the Package's, else the default one.
@@ -152,29 +172,66 @@ impl Compiler<'_> {
             to: &self.definition.version,
             migrated_to: migrated_to.as_ref(),
         });
-        let destination = Destination::in_cluster();
-        let argo = Target::Argo(ArgoTarget { project: &self.snapshot.cluster.argo_project, destination: &destination });
-        let flux = |path_pin| Target::Flux(FluxTarget { path_pin, depends_on: &[] });
-        let context = |target| RenderContext {
-            package: self.definition,
-            wave: outline.wave,
-            digest: &digest,
-            hook: hook.clone(),
-            owner: Owner::Controller,
-            guard: CanaryGuard::Rendered,
-            annotations: self.annotations(defined.hook),
-            target,
-        };
         let rendered = match (self.wanted.engine, &defined.chart) {
-            (Engine::Argo, _) => render(defined, &context(argo))?,
-            (Engine::Flux, ChartSource::Repository(_)) => render(defined, &context(flux(PathPin::Follow)))?,
+            (Engine::Argo, _) | (Engine::Flux, ChartSource::Repository(_)) => {
+                self.render_with(outline, defined, &digest, hook, PathPin::Follow)?
+            }
             (Engine::Flux, ChartSource::Path(chart)) => {
-                let follower = preparation(defined, &context(flux(PathPin::Follow)))?;
+                let follower = self.follower(outline, defined, &digest)?;
                 let (origin, commit) = self.pinned(chart, &follower)?;
-                render(defined, &context(flux(PathPin::Commit { origin: &origin, commit: &commit })))?
+                let pin = PathPin::Commit { origin: &origin, commit: &commit };
+                self.render_with(outline, defined, &digest, hook, pin)?
             }
         };
         Ok(rendered.into_objects().into_iter().map(Manifest::into_map).collect())
+    }
+
+    fn render_with(
+        &self,
+        outline: &RecordedComponent,
+        defined: &Component,
+        digest: &ComponentDigest,
+        hook: Option<HookRun<'_>>,
+        path_pin: PathPin<'_>,
+    ) -> Result<Rendered, RenderError> {
+        let destination = Destination::in_cluster();
+        let target = match self.wanted.engine {
+            Engine::Argo => {
+                Target::Argo(ArgoTarget { project: &self.snapshot.cluster.argo_project, destination: &destination })
+            }
+            Engine::Flux => Target::Flux(FluxTarget { path_pin, depends_on: &[] }),
+        };
+        render(defined, &self.context(outline, digest, hook, target, defined.hook))
+    }
+
+    fn follower(
+        &self,
+        outline: &RecordedComponent,
+        defined: &Component,
+        digest: &ComponentDigest,
+    ) -> Result<Vec<Manifest>, RenderError> {
+        let target = Target::Flux(FluxTarget { path_pin: PathPin::Follow, depends_on: &[] });
+        preparation(defined, &self.context(outline, digest, None, target, false))
+    }
+
+    fn context<'c>(
+        &'c self,
+        outline: &RecordedComponent,
+        digest: &'c ComponentDigest,
+        hook: Option<HookRun<'c>>,
+        target: Target<'c>,
+        is_hook: bool,
+    ) -> RenderContext<'c> {
+        RenderContext {
+            package: self.definition,
+            wave: outline.wave,
+            digest,
+            hook,
+            owner: Owner::Controller,
+            guard: CanaryGuard::Rendered,
+            annotations: self.annotations(is_hook),
+            target,
+        }
     }
 
     fn hook_versions(&self, defined: &Component) -> Option<(Version, Option<Version>)> {
@@ -205,7 +262,7 @@ impl Compiler<'_> {
         let wanted = chart.chart_version.as_ref().map(Version::as_written).unwrap_or_default();
         let key = follower.last().map(Manifest::key);
         let live = self.snapshot.sources.iter().find(|source| Some(source.key()) == key);
-        let artifact = live.and_then(|live| artifact_of(live)).filter(|(version, _)| version == wanted);
+        let artifact = live.and_then(artifact_of).filter(|(version, _)| version == wanted);
         let commit = artifact.and_then(|(_, revision)| Commit::parse(&revision));
         let source = self.definition.source.as_ref().and_then(|source| self.git_repository(&source.name));
         match (commit, source) {

@@ -112,7 +112,8 @@ impl<'a> History<'a> {
     /// `migratedTo`: the target of the last hook that succeeded since *T*.
     pub fn migrated_to(&self) -> Option<&'a str> {
         let hooks = self.since_verified().iter().flat_map(|revision| &revision.status.hooks);
-        hooks.filter(|hook| hook.outcome == HookOutcome::Succeeded).last().map(|hook| hook.to.as_str())
+        let mut latest_first = hooks.rev();
+        latest_first.find(|hook| hook.outcome == HookOutcome::Succeeded).map(|hook| hook.to.as_str())
     }
 }
 

@@ -97,7 +97,7 @@ fn start(work: &mut Work<'_>, hook: &RecordedComponent) {
         finished_at: None,
     };
     record.start(work.now);
-    work.status.phase = RevisionPhase::Applying;
+    work.enter(RevisionPhase::Applying);
     put(work, record);
     apply(work, hook);
     work.event(false, Reason::Progressing, format!("hook {} started", hook.name));

@@ -9,7 +9,7 @@ use super::snapshot::RevisionView;
 use super::turn::short;
 use super::walk::{self, Stage};
 use super::work::Work;
-use super::{cleanup, release};
+use super::{cleanup, release, settings};
 use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO};
 use crate::api::{ComponentState, Reason, RevisionPhase};
 use crate::package::definition::Definition;
@@ -20,6 +20,7 @@ pub(crate) type Open = Option<(String, String)>;
 /// Takes the latest revision, which is what the spec asks for, one step on.
 pub(crate) fn advance(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
     retry(work);
+    settings::update(work, definition);
     let refused = rollback_by_hand(work);
     let (headline, open) = match work.status.phase {
         RevisionPhase::Pending | RevisionPhase::Preparing | RevisionPhase::Applying | RevisionPhase::Superseded => {
@@ -45,7 +46,7 @@ fn walk_on(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
 fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Headline, Open) {
     match stage {
         Stage::Preparing { message, not_found } => {
-            work.status.phase = RevisionPhase::Preparing;
+            work.enter(RevisionPhase::Preparing);
             let reason = if not_found { Reason::SourceNotFound } else { Reason::Preparing };
             (Headline::new(reason, message), None)
         }
@@ -66,7 +67,7 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
 }
 
 fn fail(work: &mut Work<'_>, reason: Reason, message: String) -> (Headline, Open) {
-    work.status.phase = RevisionPhase::Failed;
+    work.enter(RevisionPhase::Failed);
     work.status.reason = Some(reason);
     work.event(true, reason, message.clone());
     (Headline::new(reason, message), None)
@@ -143,7 +144,7 @@ fn keep_trying(work: &mut Work<'_>, culprit: &str, phase: RevisionPhase) {
 fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
     let Some(target) = target(work) else {
         let message = "the revision to return to is gone";
-        work.status.phase = RevisionPhase::RollbackFailed;
+        work.enter(RevisionPhase::RollbackFailed);
         return fail_rollback(work, message.to_owned());
     };
     let version = &target.spec.version;
@@ -157,7 +158,7 @@ fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
         }
         Return::Failed { message } => fail_rollback(work, message),
         Return::Done => {
-            work.status.phase = RevisionPhase::RolledBack;
+            work.enter(RevisionPhase::RolledBack);
             let headline = rolled_back(work);
             work.status.reason = Some(headline.reason);
             work.event(headline.reason != Reason::RolledBack, headline.reason, headline.message.clone());
@@ -167,7 +168,7 @@ fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
 }
 
 fn fail_rollback(work: &mut Work<'_>, message: String) -> (Headline, Open) {
-    work.status.phase = RevisionPhase::RollbackFailed;
+    work.enter(RevisionPhase::RollbackFailed);
     work.status.reason = Some(Reason::RollbackFailed);
     work.event(true, Reason::RollbackFailed, message.clone());
     (Headline::new(Reason::RollbackFailed, message), None)
@@ -204,7 +205,7 @@ fn rollback_failed(work: &mut Work<'_>) -> Headline {
 }
 
 fn first_success(work: &mut Work<'_>, definition: &Definition) -> Headline {
-    work.status.phase = RevisionPhase::Succeeded;
+    work.enter(RevisionPhase::Succeeded);
     work.status.reason = Some(Reason::Ready);
     work.status.succeeded = true;
     let from = work.latest.spec.from_version.as_str();
@@ -287,12 +288,12 @@ fn retry(work: &mut Work<'_>) {
         RevisionPhase::Failed => {
             hooks::forget_failures(work);
             release::ask_again(work, token);
-            work.status.phase = RevisionPhase::Applying;
+            work.enter(RevisionPhase::Applying);
         }
         RevisionPhase::RolledBack if !by_hand => {
             work.forget_turns();
             work.status.rollback = None;
-            work.status.phase = RevisionPhase::Preparing;
+            work.enter(RevisionPhase::Preparing);
         }
         RevisionPhase::RollbackFailed => rollback::resume(work),
         RevisionPhase::Pending

@@ -31,6 +31,9 @@ const LEFT_OUT: &[&[&str]] = &[
     &["spec", "syncPolicy", "syncOptions"],
 ];
 
+/// The CRD policy alone, see [`LEFT_OUT`].
+pub(crate) const CRD_POLICY: &[&[&str]] = &[&["spec", "upgrade", "crds"]];
+
 /// The engine that a kind of release object belongs to.
 pub(crate) fn engine_of(kind: &str) -> Option<Engine> {
     match kind {
@@ -177,6 +180,15 @@ pub(crate) fn lifted(manifest: Manifest) -> Manifest {
         spec.insert("suspend".into(), false.into());
     }
     Manifest::from_record(object)
+}
+
+/// Gives an object the CRD policy that the live one has.
+pub(crate) fn keep_crd_policy(object: &mut Map<String, Value>, live: &Live) {
+    let policy = live.object.get("spec").and_then(|spec| spec.get("upgrade")?.get("crds")).cloned();
+    let upgrade = object.get_mut("spec").and_then(|spec| spec.get_mut("upgrade")).and_then(Value::as_object_mut);
+    if let (Some(policy), Some(upgrade)) = (policy, upgrade) {
+        upgrade.insert("crds".into(), policy);
+    }
 }
 
 fn patch(child: &Live, patch: Value) -> Action {

@@ -49,7 +49,7 @@ pub(crate) fn way_back<'a>(work: &Work<'a>) -> Result<&'a RevisionView, NoWayBac
 
 /// Records that the package is rolled back.
 pub(crate) fn begin(work: &mut Work<'_>, to: &RevisionView, requested: Option<String>, cause: String) {
-    work.status.phase = RevisionPhase::RollingBack;
+    work.enter(RevisionPhase::RollingBack);
     work.status.reason = Some(Reason::RollingBack);
     let message = format!("rolling back to {} (revision {}): {cause}", to.spec.version, to.number());
     work.event(true, Reason::RollingBack, message);
@@ -206,7 +206,7 @@ fn restored_form(component: &RecordedComponent) -> RecordedComponent {
 
 fn write(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) {
     for manifest in &component.manifests {
-        let manifest = Manifest::from_record(manifest.clone());
+        let manifest = work.with_settings(component, Manifest::from_record(manifest.clone()));
         work.apply_manifest(release::lifted(manifest), record);
     }
 }
@@ -276,6 +276,6 @@ pub(crate) fn resume(work: &mut Work<'_>) {
     if let Some(rollback) = &mut work.status.rollback {
         rollback.reset();
     }
-    work.status.phase = RevisionPhase::RollingBack;
+    work.enter(RevisionPhase::RollingBack);
     work.status.reason = Some(Reason::RollingBack);
 }

@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub children: Vec<Live>,
     /// Flux sources of ours in the namespace, whichever Package they were made for.
     pub sources: Vec<Live>,
-    /// Objects that [`super::needs`] asked for.
+    /// Objects that [`super::needs()`] asked for.
     pub objects: BTreeMap<ObjectKey, Lookup>,
     /// The other Packages. Requirements look at those of the same namespace only.
     pub peers: Vec<Peer>,

@@ -40,7 +40,7 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
         HookStanding::Failed { name, message } => return Stage::HookFailed { name, message },
         HookStanding::Done => {}
     }
-    work.status.phase = RevisionPhase::Applying;
+    work.enter(RevisionPhase::Applying);
     evidence::follow(work);
     let latest = work.latest;
     let limits = work.limits();

@@ -51,6 +51,18 @@ impl Wanted {
         Ok(Self { engine, version: definition.version.to_string(), rollback, components, positions, keys })
     }
 
+    /// Asks for nothing; to render single objects with.
+    pub fn empty(engine: Engine) -> Self {
+        Self {
+            engine,
+            version: String::new(),
+            rollback: RevisionRollback::default(),
+            components: Vec::new(),
+            positions: Vec::new(),
+            keys: Vec::new(),
+        }
+    }
+
     /// Wanted version, without a leading v.
     pub fn version(&self) -> &str {
         &self.version

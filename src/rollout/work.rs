@@ -9,10 +9,10 @@ use super::history::History;
 use super::live::Live;
 use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
-use super::{operation, release};
+use super::{compile, operation, release};
 use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
-use crate::engine::Manifest;
 use crate::engine::ObjectKey;
+use crate::engine::{Manifest, in_place};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
 use crate::ready::release::Release;
@@ -76,8 +76,12 @@ impl<'a> Work<'a> {
         self.events.push(Event { warning, reason, message: message.into() });
     }
 
+    /// What a turn may take, as the spec says now.
     pub fn limits(&self) -> Limits {
-        Limits { timeout: timeout_of(self.latest), retries: self.latest.spec.retries }
+        match &self.snapshot.package.definition {
+            Ok(definition) => Limits { timeout: definition.upgrade.timeout.get(), retries: definition.upgrade.retries },
+            Err(_) => Limits { timeout: timeout_of(self.latest), retries: self.latest.spec.retries },
+        }
     }
 
     /// Our live children, whatever their names.
@@ -156,10 +160,34 @@ impl<'a> Work<'a> {
         self.latest.spec.base.is_none() && self.latest.status.phase == RevisionPhase::Failed
     }
 
+    /// Applies settings that move nothing: the CRD policy stays as it is.
+    pub fn apply_settings(&mut self, child: &Live, wanted: Manifest) {
+        let mut object = wanted.into_map();
+        release::keep_crd_policy(&mut object, child);
+        let precondition = Precondition::Unchanged {
+            uid: child.uid().to_owned(),
+            resource_version: child.resource_version().to_owned(),
+        };
+        self.actions.push(Action::Apply { object, precondition });
+    }
+
     /// Applies a component's manifests, the release last.
     pub fn apply(&mut self, component: &RecordedComponent, record: &mut ComponentRecord) {
         for manifest in &component.manifests {
-            self.apply_manifest(Manifest::from_record(manifest.clone()), record);
+            let manifest = self.with_settings(component, Manifest::from_record(manifest.clone()));
+            self.apply_manifest(manifest, record);
+        }
+    }
+
+    /// A stored release with the settings that the spec states now.
+    pub fn with_settings(&self, component: &RecordedComponent, stored: Manifest) -> Manifest {
+        let Ok(definition) = &self.snapshot.package.definition else { return stored };
+        if !release::is_release_kind(stored.kind()) || component.hook {
+            return stored;
+        }
+        match compile::release_object(self.snapshot, definition, self.latest, component) {
+            Some(fresh) => in_place(&stored, &fresh),
+            None => stored,
         }
     }
 

@@ -61,9 +61,13 @@ pub fn compile(package: &Map<String, Value>, options: &Compilation<'_>) -> Resul
         .components
         .iter()
         .filter_map(|component| {
-            let digest = digest(component, engine).map(|_| ()).map_err(|error| error.to_string());
             let possible = possible(component, &definition, engine).map_err(|error| error.to_string());
-            let message = possible.and(digest).err()?;
+            // Of all others the digest is taken when they are rendered.
+            let digest = || match component.hook {
+                true => digest(component, engine).map(|_| ()).map_err(|error| error.to_string()),
+                false => Ok(()),
+            };
+            let message = possible.and_then(|()| digest()).err()?;
             Some(Refusal::new(Subject::component(&definition, component), message))
         })
         .collect();

@@ -2,18 +2,17 @@
 
 .PHONY: bench-tools e2e bench-up bench-down
 
-# Builds what is missing of the bench's programs; the first time about 20 minutes.
-bench-tools:
+CARGO ?= cargo
+
+bench-tools: ## build what is missing of the bench's programs; about 20 minutes the first time
 	@tests/bench/tools.sh build
 
-# E2E=name runs the tests whose names contain it.
-e2e: bench-tools
-	cargo test --test e2e -- $(E2E)
+e2e: bench-tools ## end-to-end tests; E2E=name runs those whose names contain it
+	$(CARGO) test --test e2e -- $(E2E)
 
-# BENCH="--nodes 20 --flux --argocd" says what is up; the nodes alone are always there.
 BENCH ?= --flux --argocd
-bench-up: bench-tools
-	@cargo test --quiet --test e2e -- bench up $(BENCH)
+bench-up: bench-tools ## a bench by hand; BENCH="--nodes 20 --flux --helm-controller --argocd" says what
+	@$(CARGO) test --quiet --test e2e -- bench up $(BENCH)
 
-bench-down:
-	@cargo test --quiet --test e2e -- bench down
+bench-down: ## end it
+	@$(CARGO) test --quiet --test e2e -- bench down

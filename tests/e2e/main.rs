@@ -1,4 +1,5 @@
 //! End-to-end tests on a real Kubernetes, Flux and Argo CD; see `docs/development.md`.
+#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, reason = "a test program")]
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};

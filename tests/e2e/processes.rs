@@ -1,8 +1,10 @@
 //! The programs of the bench are watched over, and nothing of them outlives it.
 
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::support::bench::Bench;
@@ -25,24 +27,18 @@ pub async fn end_of_a_program_is_noticed_with_its_last_lines(bench: &Bench) {
 }
 
 pub async fn taken_port_is_replaced(bench: &Bench) {
-    let first = std::sync::atomic::AtomicBool::new(true);
-    // The first time it says what a program says whose port somebody took.
+    // Somebody else is faster, the first time.
+    let taken = OnceLock::new();
     let program = |[port]: [u16; 1]| {
-        if first.swap(false, std::sync::atomic::Ordering::Relaxed) {
-            return shell("port", "echo bind: Address already in use; exit 1");
-        }
-        shell("port", &format!("echo serving {port}; exec sleep 600"))
+        taken.get_or_init(|| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port"));
+        Program::new("port", bench.tools.path("redis-server"))
+            .arguments(["--bind", "127.0.0.1", "--save", "", "--port"])
+            .argument(port.to_string())
     };
-    let log = bench.processes.root().join("logs/port.log");
-    let ready = async |[port]: [u16; 1]| {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        match text.contains(&format!("serving {port}")) {
-            true => Ok(()),
-            false => Err(text),
-        }
-    };
+    let ready = async |[port]: [u16; 1]| ports::connect(port).await;
     let ([port], process) = bench.processes.start(program, ready).await;
-    assert_ne!(port, ports::free());
+    let taken = taken.get().expect("a listener").local_addr().expect("its address");
+    assert_ne!(port, taken.port());
     process.kill().await;
 }
 
@@ -106,34 +102,12 @@ pub async fn everything_listens_on_loopback_only(bench: &Bench) {
     bench.argocd().await;
     let mut seen = 0;
     for (name, pid) in bench.processes.running() {
-        for address in listening(pid) {
-            let (ip, port) = address.split_once(':').expect("an address");
-            assert_eq!(ip, "0100007F", "{name} listens on {address}");
-            assert_ne!(port, "0000", "{name}");
+        for address in ports::listening(pid) {
+            assert_eq!(address.ip(), Ipv4Addr::LOCALHOST, "{name} listens on {address}");
             seen += 1;
         }
     }
     assert!(seen >= 10, "only {seen} sockets seen");
-}
-
-/// The addresses, as the kernel writes them, on which a process listens.
-fn listening(pid: u32) -> Vec<String> {
-    let directory = PathBuf::from(format!("/proc/{pid}"));
-    let links = std::fs::read_dir(directory.join("fd")).into_iter().flatten().flatten();
-    let own: Vec<String> =
-        links.filter_map(|entry| std::fs::read_link(entry.path()).ok()?.to_str().map(str::to_owned)).collect();
-    let mut found = Vec::new();
-    for table in ["net/tcp", "net/tcp6"] {
-        let text = std::fs::read_to_string(directory.join(table)).unwrap_or_default();
-        for line in text.lines().skip(1) {
-            let fields: Vec<&str> = line.split_whitespace().collect();
-            // Local address, state LISTEN, inode.
-            if fields[3] == "0A" && own.contains(&format!("socket:[{}]", fields[9])) {
-                found.push(fields[1].to_owned());
-            }
-        }
-    }
-    found
 }
 
 async fn read_pid(path: &Path) -> u32 {

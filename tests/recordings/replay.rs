@@ -60,20 +60,16 @@ pub fn object(value: Value) -> Map<String, Value> {
 
 /// A recorded component that wants one manifest.
 pub fn component(name: &str, manifest: Map<String, Value>, chart_version: &str) -> RecordedComponent {
-    RecordedComponent {
-        name: name.to_owned(),
-        wave: 0,
-        digest: "v1:any".to_owned(),
-        release: Claim { storage_namespace: "ns".into(), namespace: "ns".into(), name: name.to_owned() },
-        chart_name: String::new(),
-        chart_version: chart_version.to_owned(),
-        depends_on: Vec::new(),
-        manifests: vec![manifest],
-        ready_when: Vec::new(),
-        canary: None,
-        hook: false,
-        delete_data: false,
-    }
+    let release = Claim { storage_namespace: "ns".into(), namespace: "ns".into(), name: name.to_owned() };
+    let component = json!({
+        "name": name,
+        "wave": 0,
+        "digest": "v1:any",
+        "release": release,
+        "chartVersion": chart_version,
+        "manifests": [manifest],
+    });
+    serde_json::from_value(component).unwrap()
 }
 
 /// A state in one word, with failed attempts, trouble and need where there are any.

@@ -1,4 +1,7 @@
 //! Helm values on their way through a Package to what an engine reads.
+//!
+//! sigs.k8s.io/yaml 1.6.0, which kubectl, Flux and Argo CD use, read every value
+//! here back as PyYAML does.
 
 use rstest::rstest;
 use serde_json::{Map, Value, json};
@@ -7,6 +10,42 @@ use windlass::package::yaml::parse;
 
 use super::support::{at, release, single, text};
 use crate::common;
+
+/// Keys that readers take for something else.
+const KEYS: &[&str] = &[
+    "on",
+    "y",
+    "n",
+    "no",
+    "true",
+    "null",
+    "~",
+    "",
+    " ",
+    "1",
+    "1.0",
+    "0x1F",
+    "a.b/c",
+    "a b",
+    "a:",
+    "a: b",
+    "- a",
+    "# a",
+    "\"a\"",
+    "'a'",
+    "[a]",
+    "{a}",
+    "é",
+    "日本",
+    "a\nb",
+    "=",
+    "<",
+    "2020-01-01",
+    "12:30",
+    "?",
+    "*a",
+    "&a",
+];
 
 /// Values that readers and writers of YAML are known to change.
 fn torture() -> Map<String, Value> {
@@ -34,41 +73,7 @@ fn torture() -> Map<String, Value> {
         "control": ["\u{7f}", "\u{1}", "a\u{8}b", "\u{1b}[31m", "a\u{c}b"],
         "long": ["x".repeat(5_000), "word ".repeat(500), "日本 ".repeat(300)],
     });
-    let keys = [
-        "on",
-        "y",
-        "n",
-        "no",
-        "true",
-        "null",
-        "~",
-        "",
-        " ",
-        "1",
-        "1.0",
-        "0x1F",
-        "a.b/c",
-        "a b",
-        "a:",
-        "a: b",
-        "- a",
-        "# a",
-        "\"a\"",
-        "'a'",
-        "[a]",
-        "{a}",
-        "é",
-        "日本",
-        "a\nb",
-        "=",
-        "<",
-        "2020-01-01",
-        "12:30",
-        "?",
-        "*a",
-        "&a",
-    ];
-    values["keys"] = keys.iter().map(|key| ((*key).to_owned(), json!(key))).collect::<Map<_, _>>().into();
+    values["keys"] = KEYS.iter().map(|key| ((*key).to_owned(), json!(key))).collect::<Map<_, _>>().into();
     values.as_object().unwrap().clone()
 }
 

@@ -157,6 +157,7 @@ impl Processes {
     pub fn spawn(&self, program: Program) -> Process {
         let id = self.0.next.fetch_add(1, Ordering::Relaxed);
         let log = self.0.root.join("logs").join(format!("{}.log", program.name));
+        let log_start = std::fs::read(&log).map_or(0, |text| text.len());
         let entry = Entry {
             name: program.name.clone(),
             log: log.clone(),
@@ -173,7 +174,7 @@ impl Processes {
             directory: self.0.root.clone(),
             log: log.clone(),
         }));
-        Process { id, name: program.name, log, state, inner: Arc::clone(&self.0) }
+        Process { id, name: program.name, log, log_start, state, inner: Arc::clone(&self.0) }
     }
 
     fn environment(&self, own: Vec<(String, String)>) -> BTreeMap<String, String> {
@@ -200,8 +201,13 @@ impl Processes {
         for _ in 0..TRIES {
             let ports = [0; PORTS].map(|_: u16| ports::free());
             let process = self.spawn(program(ports));
-            let before = process.log_length();
-            let failure = process.until_ready(started, async || ready(ports).await).await;
+            let failure = process
+                .until_ready(started, async || {
+                    ready(ports).await?;
+                    // Not of another program that took a port before ours could.
+                    process.listens_on(&ports)
+                })
+                .await;
             match failure {
                 None => {
                     process.require();
@@ -209,7 +215,7 @@ impl Processes {
                     eprintln!("bench: {seconds:6.1} s  {} is ready", process.name);
                     return (ports, process);
                 }
-                Some(_) if process.lower_case_log_since(before).contains(PORT_TAKEN) => (),
+                Some(_) if process.lower_case_log().contains(PORT_TAKEN) => (),
                 Some(failure) => panic!("{failure}"),
             }
         }
@@ -292,6 +298,8 @@ pub struct Process {
     id: u64,
     pub name: String,
     pub log: PathBuf,
+    /// Where its own lines begin, in bytes: taken before it started.
+    log_start: usize,
     state: watch::Receiver<State>,
     inner: Arc<Inner>,
 }
@@ -359,14 +367,18 @@ impl Process {
         table.get_mut(&self.id).expect("its entry").required = false;
     }
 
-    fn log_length(&self) -> u64 {
-        std::fs::metadata(&self.log).map_or(0, |metadata| metadata.len())
+    fn listens_on(&self, ports: &[u16]) -> Result<(), String> {
+        match &*self.state.borrow() {
+            State::Running(pid) => ports::are_those_of(*pid, ports),
+            State::Starting | State::Exited(_) => Err(format!("{} is not running", self.name)),
+        }
     }
 
-    fn lower_case_log_since(&self, length: u64) -> String {
+    /// What it has written, without what programs of its name wrote before it.
+    fn lower_case_log(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
-        let from = usize::try_from(length).expect("a length");
-        String::from_utf8_lossy(text.get(from..).unwrap_or_default()).to_lowercase()
+        let own = text.get(self.log_start..).unwrap_or_default();
+        String::from_utf8_lossy(own).to_lowercase()
     }
 
     /// None when it is ready, else what went wrong.

@@ -146,25 +146,18 @@ fn unschedulable() -> Value {
 /// The first difference between what was recorded and what was written now in `namespace`.
 pub fn compare(recorded: &[Write], replayed: &[Write], namespace: &str) -> Result<(), String> {
     let names: BTreeSet<&str> = recorded.iter().chain(replayed).map(|write| write.name.as_str()).collect();
-    for name in names {
-        let of = |writes: &[Write], namespace: &str| -> Vec<Value> {
-            let mut digests = BTreeMap::new();
-            let own = writes.iter().filter(|write| write.name == name);
-            own.map(|write| comparable(write, namespace, &mut digests)).collect()
-        };
-        compare_one(name, &of(recorded, NAMESPACE), &of(replayed, namespace))?;
-    }
-    Ok(())
+    names.into_iter().try_for_each(|name| compare_one(name, recorded, replayed, namespace))
 }
 
-fn compare_one(name: &str, recorded: &[Value], replayed: &[Value]) -> Result<(), String> {
-    for index in 0..recorded.len().max(replayed.len()) {
-        let number = index + 1;
-        match (recorded.get(index), replayed.get(index)) {
+fn compare_one(name: &str, recorded: &[Write], replayed: &[Write], namespace: &str) -> Result<(), String> {
+    let mut recorded = comparables(recorded, name, NAMESPACE);
+    let mut replayed = comparables(replayed, name, namespace);
+    for number in 1.. {
+        match (recorded.next(), replayed.next()) {
             (Some(recorded), Some(replayed)) if recorded == replayed => (),
             (Some(recorded), Some(replayed)) => {
                 let mut lines = Vec::new();
-                differences("", recorded, replayed, &mut lines);
+                differences("", &recorded, &replayed, &mut lines);
                 return Err(format!("write {number} of {name} differs\n{}", lines.join("\n")));
             }
             (Some(recorded), None) => {
@@ -173,10 +166,17 @@ fn compare_one(name: &str, recorded: &[Value], replayed: &[Value]) -> Result<(),
             (None, Some(replayed)) => {
                 return Err(format!("write {number} of {name} was never recorded: {replayed:#}"));
             }
-            (None, None) => (),
+            (None, None) => break,
         }
     }
     Ok(())
+}
+
+/// The writes of one object, in a form that can be compared.
+fn comparables<'a>(writes: &'a [Write], name: &'a str, namespace: &'a str) -> impl Iterator<Item = Value> + 'a {
+    let mut digests = BTreeMap::new();
+    let own = writes.iter().filter(move |write| write.name == name);
+    own.map(move |write| comparable(write, namespace, &mut digests))
 }
 
 /// A write without what differs from run to run. Digests of releases are numbered in the order
@@ -198,11 +198,13 @@ fn comparable(write: &Write, namespace: &str, digests: &mut BTreeMap<String, usi
         }
     }
     hide(&mut status, "lastAttemptedReleaseActionDuration");
-    let whole = json!({
+    let mut whole = json!({
         "type": write.change, "generation": write.generation, "deleting": write.deleting,
         "finalizers": write.finalizers, "suspend": write.suspend,
-        "chartVersion": write.chart_version, "chartRef": write.chart_ref, "status": status,
+        "chartVersion": write.chart_version, "chartRef": write.chart_ref,
     });
+    // Moved in: the macro would copy it.
+    whole["status"] = status;
     in_recorded_namespace(whole, namespace)
 }
 

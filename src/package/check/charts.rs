@@ -6,7 +6,7 @@ use super::{Charts, Findings};
 use crate::package::definition::{ChartSource, PathChart};
 use crate::package::diagnostic::Severity;
 use crate::package::load::LoadedPackage;
-use crate::package::tree::EntryKind;
+use crate::package::tree::{EntryKind, Tree};
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
 use crate::package::yaml::{self, Node};
@@ -35,19 +35,27 @@ struct Check<'c, 'f> {
 impl Check<'_, '_> {
     fn chart(&mut self, chart: &PathChart) -> io::Result<()> {
         let file = join(chart.path.as_str(), "Chart.yaml");
-        match self.charts.tree.kind(&file)? {
-            Some(EntryKind::File) => self.version(chart, &file)?,
-            Some(EntryKind::Symlink) => return self.link("path", chart.path.as_str()),
-            Some(EntryKind::Directory | EntryKind::Other) | None => {
-                let message = format!("there is no chart at `{}`", chart.path.as_str());
-                let help = "a chart directory holds a Chart.yaml; the path starts at the root of the source";
-                self.report("path", self.charts.severity, Code::ChartNotFound, message, help);
-                return Ok(());
+        let mut found = None;
+        for root in self.charts.roots {
+            match root.kind(&file)? {
+                Some(EntryKind::File) => {
+                    found = Some(*root);
+                    break;
+                }
+                Some(EntryKind::Symlink) => return self.link("path", chart.path.as_str()),
+                Some(EntryKind::Directory | EntryKind::Other) | None => {}
             }
         }
+        let Some(root) = found else {
+            let message = format!("there is no chart at `{}`", chart.path.as_str());
+            let help = "a chart directory holds a Chart.yaml; the path starts at the root of the source";
+            self.report("path", self.charts.severity, Code::ChartNotFound, message, help);
+            return Ok(());
+        };
+        self.version(root, chart, &file)?;
         for (index, values) in chart.values_files.iter().enumerate() {
             let field = format!("valuesFiles/{index}");
-            match self.charts.tree.kind(&join(chart.path.as_str(), values.as_str()))? {
+            match root.kind(&join(chart.path.as_str(), values.as_str()))? {
                 Some(EntryKind::File) => {}
                 Some(EntryKind::Symlink) => self.link(&field, values.as_str())?,
                 Some(EntryKind::Directory | EntryKind::Other) | None => {
@@ -67,8 +75,8 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    fn version(&mut self, chart: &PathChart, file: &str) -> io::Result<()> {
-        let bytes = match self.charts.tree.read(file, MAX_CHART_FILE) {
+    fn version(&mut self, root: &dyn Tree, chart: &PathChart, file: &str) -> io::Result<()> {
+        let bytes = match root.read(file, MAX_CHART_FILE) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Vec::new(),
             Err(error) => return Err(error),

@@ -6,7 +6,7 @@ use crate::package::diagnostic::Severity;
 use crate::package::load::LoadedPackage;
 use crate::package::source::Span;
 use crate::package::violation::{Code, Violation};
-use crate::ready::cel::Expression;
+use crate::ready::cel::{Expression, MAX_BYTES};
 
 /// What an expression of `readyWhen` can read.
 const READY_VARIABLES: [&str; 3] = ["object", "version", "fromVersion"];
@@ -73,6 +73,10 @@ struct Check<'c, 'f> {
 
 impl Check<'_, '_> {
     fn compile(&mut self) -> Option<Expression> {
+        // What is longer was refused with the shape of the document.
+        if self.text.chars().count() > MAX_BYTES {
+            return None;
+        }
         match Expression::compile(self.text) {
             Ok(expression) => Some(expression),
             Err(error) => {

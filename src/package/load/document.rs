@@ -6,6 +6,7 @@ use super::{Loaded, LoadedPackage, NamespaceRule, OtherManifest, finding};
 use crate::api::wellknown;
 use crate::package::definition::{self, did_you_mean};
 use crate::package::diagnostic::{Diagnostic, Severity};
+use crate::package::source::Span;
 use crate::package::structure;
 use crate::package::violation::{Code, Violation};
 use crate::package::yaml::{self, Content, Node};
@@ -130,14 +131,26 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
         Err(_) => Vec::new(),
     };
     let text = loaded.sources.get(source);
-    let found = merge(structure.findings, semantic).into_iter().map(|finding| {
+    // A map that is none, such as `{{ x }}`, was refused when it was read.
+    let misread = |finding: &structure::Finding| {
+        let node = package.root.find(&finding.violation.pointer).filter(|_| finding.violation.code == Code::WrongType);
+        node.is_some_and(|node| {
+            let within = |span: Span| node.span.start <= span.start && span.end <= node.span.end;
+            loaded
+                .diagnostics
+                .iter()
+                .any(|other| other.source == source && other.package.is_none() && within(other.span))
+        })
+    };
+    let found = merge(structure.findings, semantic).into_iter().filter(|finding| !misread(finding)).map(|finding| {
         let pointer = &finding.violation.pointer;
         let span = if finding.at_key { package.root.locate_key(pointer) } else { package.root.locate(pointer) };
         let written = text.map(|source| source.slice(span)).filter(|_| finding.quotes_mend);
         let fix = written.map(|written| format!("\"{written}\""));
         Diagnostic { fix, ..package.diagnostic_at(Severity::Error, finding.violation, span) }
     });
-    loaded.diagnostics.extend(found.collect::<Vec<_>>());
+    let found: Vec<_> = found.collect();
+    loaded.diagnostics.extend(found);
     package
 }
 

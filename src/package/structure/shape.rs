@@ -1,6 +1,7 @@
 //! A JSON Schema made ready for checking.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use regex::Regex;
 use serde_json::Value;
@@ -41,7 +42,30 @@ pub struct Text {
     pub allowed: Vec<String>,
     pub least: usize,
     pub most: Option<usize>,
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Pattern>,
+}
+
+/// A regular expression that is compiled when it is first needed.
+#[derive(Debug)]
+pub struct Pattern {
+    text: String,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), compiled: OnceLock::new() }
+    }
+
+    /// Whether it matches. One that is no expression would match everything;
+    /// a test sees to it that all are.
+    pub fn matches(&self, text: &str) -> bool {
+        self.compiled.get_or_init(|| Regex::new(&self.text).ok()).as_ref().is_none_or(|regex| regex.is_match(text))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
 }
 
 impl Kind {
@@ -87,7 +111,7 @@ impl Shape {
                 allowed: texts("enum"),
                 least: count("minLength").unwrap_or(0),
                 most: count("maxLength"),
-                pattern: schema.get("pattern").and_then(Value::as_str).and_then(|pattern| Regex::new(pattern).ok()),
+                pattern: schema.get("pattern").and_then(Value::as_str).map(Pattern::new),
             }),
             Some("integer") => Kind::Integer { least: bound("minimum"), most: bound("maximum") },
             Some("boolean") => Kind::Boolean,

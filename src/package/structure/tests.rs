@@ -236,3 +236,26 @@ fn a_document_that_is_no_map_fits_nothing() {
     assert_eq!(structure.findings[0].violation.message, "the document must be a map, this is a list");
     assert_eq!(structure.fitting, Value::Null);
 }
+
+#[test]
+fn the_committed_schema_is_that_of_the_types() {
+    let committed: Value = serde_json::from_str(SCHEMA).unwrap();
+    assert!(committed == crate::api::schema::package_json_schema(), "run `make generate`");
+}
+
+#[test]
+fn every_pattern_is_a_regular_expression() {
+    fn patterns(schema: &Value, found: &mut Vec<String>) {
+        match schema {
+            Value::Object(map) => {
+                found.extend(map.get("pattern").and_then(Value::as_str).map(str::to_owned));
+                map.values().for_each(|inner| patterns(inner, found));
+            }
+            Value::Array(items) => items.iter().for_each(|inner| patterns(inner, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    patterns(&crate::api::schema::package_json_schema(), &mut found);
+    assert!(found.len() > 10 && found.iter().all(|pattern| regex::Regex::new(pattern).is_ok()), "{found:?}");
+}

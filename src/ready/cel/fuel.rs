@@ -46,6 +46,13 @@ pub(super) fn spend<T>(fuel: u64, work: impl FnOnce() -> T) -> Option<T> {
     if SPENT_OUT.get() { None } else { Some(result) }
 }
 
+/// What `work` costs.
+#[cfg(test)]
+pub(super) fn cost(work: impl FnOnce()) -> u64 {
+    let fuel = u64::MAX;
+    spend(fuel, work).map_or(fuel, |()| fuel - LEFT.get())
+}
+
 /// Takes `cost` from what is left.
 pub(super) fn pay(cost: u64) -> Result<(), ExecutionError> {
     let abandoned = ABANDONED.with(|cell| cell.get().is_some_and(|flag| flag.load(Ordering::Relaxed)));

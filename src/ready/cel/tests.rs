@@ -194,6 +194,14 @@ fn fields_of_an_object_are_the_variables_of_flux() {
 }
 
 #[test]
+fn a_field_comes_before_a_type_of_its_name() {
+    let secret = json!({"type": "Opaque", "kind": "Secret"});
+    let expression = Expression::compile("type == 'Opaque' && kind == 'Secret'").unwrap();
+    assert_eq!(expression.evaluate(&Variables::fields(&secret)), Outcome::True);
+    assert_eq!(expression.evaluate(&Variables::new().with("kind", &secret["kind"])), Outcome::False);
+}
+
+#[test]
 fn an_expression_over_two_objects_names_the_variable_of_what_is_missing() {
     let (own, dependency) = (json!({"spec": {}}), json!({"status": {"ready": true}}));
     let variables = Variables::new().with("self", &own).with("dep", &dependency);
@@ -317,4 +325,38 @@ fn every_listed_function_exists() {
 fn parts_are_the_operands_at_the_top(#[case] text: &str, #[case] expected: &[&str]) {
     let expression = Expression::compile(text).unwrap();
     assert_eq!(expression.parts().iter().map(Expression::text).collect::<Vec<_>>(), expected);
+}
+
+/// One text of 1000 bytes, alone and in a list.
+#[rstest]
+#[case::walked_range("items.exists_one(x, false)", 1000)]
+#[case::steps("items.map(x, x) == []", 2000)]
+#[case::sum("text + text == ''", 2000)]
+#[case::list("[text, text].size() == 2", 2000)]
+#[case::map("{'a': text}.size() == 1", 1000)]
+#[case::key("{text: 1}.size() == 1", 1000)]
+#[case::function("text.lowerAscii() == ''", 1000)]
+#[case::replacement_before_and_after("text.replace('x', 'xx') == ''", 5000)]
+#[case::join_before_and_after("[text, text].join() == ''", 6000)]
+#[case::separators("['', '', ''].join(text) == ''", 4000)]
+#[case::split("text.split('') == []", 17_000)]
+#[case::sets("sets.contains(text.split(''), text.split(''))", 1_000_000)]
+fn whatever_is_made_or_walked_is_paid_for(#[case] text: &str, #[case] least: u64) {
+    let (value, list) = (json!("x".repeat(1000)), json!(["x".repeat(1000)]));
+    let variables = Variables::new().with("text", &value).with("items", &list);
+    let expression = Expression::compile(text).unwrap();
+    let cost = fuel::cost(|| {
+        let answer = library::resolve(&expression.inner.metered, variables.values(expression.roots()));
+        assert!(answer.is_ok());
+    });
+    assert!((least..least + least / 2 + 200).contains(&cost), "{text} costs {cost}");
+}
+
+#[test]
+fn reading_costs_nothing() {
+    let object = object();
+    let expression = Expression::compile("object.status.phase == 'Deployed' && object.status.replicas < 5").unwrap();
+    let variables = Variables::ready(&object, "1.0.0", "");
+    let cost = fuel::cost(|| drop(library::resolve(&expression.inner.metered, variables.values(expression.roots()))));
+    assert_eq!(cost, 0);
 }

@@ -6,6 +6,8 @@ use ::cel::common::types::{CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKe
 use ::cel::common::value::Val;
 use serde_json::Value;
 
+use super::library::TYPES;
+
 /// The variables an expression is evaluated with.
 #[derive(Clone, Debug, Default)]
 pub struct Variables<'a> {
@@ -67,7 +69,8 @@ impl<'a> Variables<'a> {
     pub(super) fn values(&self, wanted: &BTreeSet<String>) -> Vec<(String, Box<dyn Val>)> {
         self.values
             .iter()
-            .filter(|(name, _)| wanted.contains(**name))
+            // A variable comes before a type of its name: `type` of a Secret.
+            .filter(|(name, _)| wanted.contains(**name) || TYPES.contains(name))
             .map(|(name, value)| {
                 let value: Box<dyn Val> = match value {
                     Variable::Json(value) => to_cel(value),

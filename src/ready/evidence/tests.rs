@@ -369,6 +369,24 @@ fn what_had_failed_before_and_recovered_can_fail_again() {
 }
 
 #[test]
+fn what_failed_on_an_object_made_since_fails() {
+    let entry = condition_entry();
+    let before = recorded(&entry, failed(kubevirt()));
+    let again = with(failed(kubevirt()), "/metadata/uid", json!("uid-2"));
+    let verdict = judge(&entry, &observe(&entry, again), Some(&before), moment(None, 1));
+    assert!(matches!(verdict, Verdict::Failed { .. }));
+}
+
+#[test]
+fn what_nobody_knew_to_have_failed_before_does_not_fail_the_fix() {
+    let entry = condition_entry();
+    let unknown = Observation { failed: Holding::Unknown, ..observe(&entry, kubevirt()) };
+    let before = remember(0, &unknown).unwrap();
+    let verdict = judge(&entry, &observe(&entry, failed(kubevirt())), Some(&before), moment(None, 1));
+    assert!(matches!(verdict, Verdict::Waiting { .. }), "{verdict:?}");
+}
+
+#[test]
 fn failed_that_names_a_version_that_changed_fails_at_once() {
     let entry = entry(json!({"condition": "Available", "failed": "object.status.failedVersion == version"}));
     let object = || with(kubevirt(), "/status/failedVersion", json!("1.9.0"));

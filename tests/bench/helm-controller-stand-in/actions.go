@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // attempt is one install or upgrade.
@@ -46,6 +47,7 @@ func (p *pass) act(ctx context.Context, h *helm, want *desired, from state) atte
 	p.record(h, want, &made, time.Since(began))
 	if cancelled, source := runtimectrl.IsObjectEnqueued(ctx); cancelled && errors.Is(made.err, context.Canceled) {
 		made.cancelledBy = source
+		ctrl.LoggerFrom(ctx).Info("wait cancelled", "by", source.Error(), "resourceVersion", source.ResourceVersion)
 	}
 	time.Sleep(time.Until(p.began.Add(p.shortestAction)))
 	return made

@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -81,25 +83,41 @@ func watch(manager ctrl.Manager, r *reconciler, opts options) error {
 		return o.GetLabels()[meta.LabelKeyWatch] == meta.LabelValueWatchEnabled
 	})
 	wrapped := runtimectrl.WrapReconciler(r)
-	return runtimectrl.NewControllerManagedBy(manager, wrapped).
-		For(&v2.HelmRelease{}, predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{})).
-		Watches(&sourcev1.HelmChart{},
-			wrapped.EnqueueRequestsFromMapFunc(sourcev1.HelmChartKind, r.usersOfChart),
+	starts := func(kind string, of handler.MapFunc) handler.EventHandler {
+		return newest{wrapped.EnqueueRequestsFromMapFunc(kind, of)}
+	}
+	return ctrl.NewControllerManagedBy(manager).
+		Named("helmrelease").
+		Watches(&v2.HelmRelease{}, starts(v2.HelmReleaseKind, itself), builder.WithPredicates(
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicates.ReconcileRequestedPredicate{}))).
+		Watches(&sourcev1.HelmChart{}, starts(sourcev1.HelmChartKind, r.usersOfChart),
 			builder.WithPredicates(newArtifact{})).
-		Watches(&sourcev1.OCIRepository{},
-			wrapped.EnqueueRequestsFromMapFunc(sourcev1.OCIRepositoryKind, r.usersOfOCI),
+		Watches(&sourcev1.OCIRepository{}, starts(sourcev1.OCIRepositoryKind, r.usersOfOCI),
 			builder.WithPredicates(newArtifact{})).
-		WatchesMetadata(&corev1.ConfigMap{},
-			wrapped.EnqueueRequestsFromMapFunc("ConfigMap", r.usersOfValues("ConfigMap")),
+		WatchesMetadata(&corev1.ConfigMap{}, starts("ConfigMap", r.usersOfValues("ConfigMap")),
 			builder.WithPredicates(watched, predicate.ResourceVersionChangedPredicate{})).
-		WatchesMetadata(&corev1.Secret{},
-			wrapped.EnqueueRequestsFromMapFunc("Secret", r.usersOfValues("Secret")),
+		WatchesMetadata(&corev1.Secret{}, starts("Secret", r.usersOfValues("Secret")),
 			builder.WithPredicates(watched, predicate.ResourceVersionChangedPredicate{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: opts.concurrent,
 			RateLimiter:             runtimectrl.GetDefaultRateLimiter(),
 		}).
 		Complete(wrapped)
+}
+
+// newest maps only the new object of an update. The mapping handler takes the
+// old and the new one; where it also interrupts, the second of the two can cut
+// short the very pass that the first has started.
+type newest struct{ handler.EventHandler }
+
+func (n newest) Update(
+	ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[ctrl.Request],
+) {
+	n.Create(ctx, event.CreateEvent{Object: e.ObjectNew}, queue)
+}
+
+func itself(_ context.Context, o client.Object) []ctrl.Request {
+	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 }
 
 // newArtifact lets a source's event through when its artifact is another one.

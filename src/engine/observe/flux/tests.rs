@@ -142,7 +142,8 @@ fn what_an_older_flux_does_not_record_is_not_asked_for(ready: Value, #[case] poi
 #[rstest]
 #[case::reconciling(condition("Reconciling", "True", "Progressing", 4))]
 #[case::reconciling_for_an_older_generation(condition("Reconciling", "True", "Progressing", 3))]
-fn a_release_that_is_being_reconciled_is_not_ready(ready: Value, #[case] also: Value) {
+#[case::stalled_at_an_older_generation(condition("Stalled", "True", "RetriesExceeded", 3))]
+fn a_release_with_an_abnormal_condition_is_not_ready(ready: Value, #[case] also: Value) {
     let conditions = [condition("Ready", "True", "UpgradeSucceeded", 4), also];
     assert_eq!(look(with_conditions(ready, &conditions)).state, ReleaseState::Progressing);
 }

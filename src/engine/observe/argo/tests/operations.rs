@@ -159,6 +159,30 @@ fn what_ran_after_our_operation_must_be_the_same(ready: Value, #[case] operation
     assert_eq!((seen.release.state, seen.need), (ReleaseState::Progressing, Some(Need::Operation)));
 }
 
+/// A synchronisation started by hand may name no source; its result does.
+#[rstest]
+#[case::same(source(), ReleaseState::Ready, None)]
+#[case::another(old_source(), ReleaseState::Progressing, Some(Need::Operation))]
+fn an_operation_without_a_source_is_known_by_its_result(
+    ready: Value,
+    #[case] result: Value,
+    #[case] expected: ReleaseState,
+    #[case] need: Option<Need>,
+) {
+    let mut by_hand = state("Succeeded", &result, None);
+    by_hand["operation"]["sync"] = json!({"revision": "1.1.0"});
+    let seen = look(with(ready, "/status/operationState", by_hand), &proved());
+    assert_eq!((seen.release.state, seen.need), (expected, need));
+}
+
+#[rstest]
+fn an_operation_without_a_source_that_is_about_to_run_is_for_the_spec(ready: Value) {
+    let busy = with(ready, "/operation", json!({"sync": {"revision": "1.1.0"}}));
+    let busy = with(busy, "/status/operationState", state("Succeeded", &old_source(), None));
+    let seen = look(busy, &asked());
+    assert_eq!((seen.release.state, seen.need), (ReleaseState::Queued, None));
+}
+
 #[test]
 fn a_proof_goes_through_the_record_unchanged() {
     let proof = Proof { failed: true, attempts: 2, ..proved() };

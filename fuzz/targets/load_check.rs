@@ -1,0 +1,35 @@
+//! Any bytes as a file: loading, checking and reporting neither panic nor hang,
+//! and what they say hangs together.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use windlass::api::Engine;
+use windlass::package::check::{Options, check};
+use windlass::package::diagnostic::{Report, Style, write_github, write_json, write_text};
+use windlass::package::graph::{Graph, write_dot, write_mermaid};
+use windlass::package::load::{Input, NamespaceRule, load};
+use windlass::package::names::Namespace;
+
+fuzz_target!(|bytes: &[u8]| {
+    let rule = NamespaceRule::Default(Namespace::parse("default").expect("a name"));
+    let input = Input::Text { bytes: bytes.to_vec(), shown: "input".into() };
+    let mut loaded = load(&[input], &rule).expect("text is always there");
+    if !loaded.has_errors() {
+        assert!(loaded.packages.iter().all(|package| package.definition.is_some()));
+        let graph = Graph::new(loaded.packages.iter().filter_map(|package| package.definition.as_ref()));
+        let _ = (write_dot(&graph), write_mermaid(&graph));
+    }
+    for engine in [None, Some(Engine::Flux), Some(Engine::Argo)] {
+        let found = check(&loaded, &Options { engine, charts: None }).expect("no charts to read");
+        loaded.diagnostics.extend(found);
+    }
+    let length = loaded.sources.first().map_or(0, |source| source.text().len());
+    for diagnostic in &loaded.diagnostics {
+        assert!(diagnostic.span.start <= diagnostic.span.end && diagnostic.span.end <= length, "{diagnostic:?}");
+    }
+    let report = Report::new(loaded.sources, loaded.diagnostics);
+    let _ = (write_text(&report, Style::Plain), write_json(&report));
+    let commands = write_github(&report);
+    assert!(commands.lines().all(|line| line.starts_with("::error ") || line.starts_with("::warning ")));
+});

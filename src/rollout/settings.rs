@@ -1,0 +1,89 @@
+//! Settings that move nothing: timeout, retries, drift settings, account and
+//! health checks. They are kept up to date in place, outside of any turn.
+
+use serde_json::json;
+
+use super::clock::Clock as _;
+use super::release;
+use super::work::Work;
+use crate::api::{ComponentState, Reason, RevisionPhase};
+use crate::engine::{Manifest, in_place};
+use crate::package::definition::Definition;
+use crate::package::names::hex;
+use crate::ready::owned;
+use crate::rollout::compile;
+use crate::rollout::hooks;
+
+/// Digits of the fingerprint.
+const DIGITS: usize = 16;
+
+/// Brings the children's settings up to date. The fingerprint is recorded only
+/// once all of them are, so that nothing is forgotten by a restart. Such an edit
+/// of a failed revision counts as a retry.
+pub(crate) fn update(work: &mut Work<'_>, definition: &Definition) {
+    let wanted = fingerprint(definition, work.snapshot.cluster.default_service_account.as_deref());
+    let recorded = work.status.settings.clone();
+    if recorded.as_deref() == Some(&wanted) {
+        return;
+    }
+    if recorded.is_some() && work.status.phase == RevisionPhase::Failed {
+        try_again(work);
+    }
+    if !overlay(work, definition) {
+        work.status.settings = Some(wanted);
+    }
+}
+
+fn fingerprint(definition: &Definition, default_account: Option<&str>) -> String {
+    let account = definition.service_account.as_ref().map(|name| name.as_str()).or(default_account);
+    let components: Vec<_> = definition
+        .components
+        .iter()
+        .map(|component| (component.name.as_str(), &component.ignore, &component.health_check_exprs, &component.canary))
+        .collect();
+    let settings = json!({
+        "timeout": definition.upgrade.timeout.to_string(),
+        "retries": definition.upgrade.retries,
+        "account": account,
+        "components": components,
+    });
+    hex(&settings.to_string(), DIGITS)
+}
+
+fn try_again(work: &mut Work<'_>) {
+    hooks::forget_failures(work);
+    let failed = work.status.components.iter().filter(|record| record.state == ComponentState::Failed);
+    for name in failed.map(|record| record.name.clone()).collect::<Vec<_>>() {
+        let mut record = work.take_record(&name);
+        record.reset();
+        record.attempts = 0;
+        record.state = ComponentState::Queued;
+        work.put_record(record);
+    }
+    work.enter(RevisionPhase::Applying);
+    work.status.reason = None;
+    work.event(false, Reason::Progressing, "settings were edited: another attempt");
+}
+
+/// Applies what differs; true if anything did.
+fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
+    let mut written = false;
+    let latest = work.latest;
+    for component in latest.spec.components.iter().filter(|component| !component.hook) {
+        let Some(child) = work.child(component).filter(|child| release::is_as_written(component, child)) else {
+            continue;
+        };
+        let (Some(stored), Some(fresh)) = (
+            component.manifests.last().cloned().map(Manifest::from_record),
+            compile::release_object(work.snapshot, definition, latest, component),
+        ) else {
+            continue;
+        };
+        let wanted = in_place(&stored, &fresh);
+        if owned::difference(wanted.as_map(), &child.object, release::CRD_POLICY).is_some() {
+            work.apply_settings(child, wanted);
+            written = true;
+        }
+    }
+    written
+}

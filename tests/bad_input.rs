@@ -1,0 +1,232 @@
+//! Input that is wrong in one way each: the binary says where and what to do,
+//! exits with 1, and neither crashes nor takes long.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use rstest::rstest;
+use serde_json::Value;
+
+const HEAD: &str = "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {name: db, namespace: apps}\nspec:\n  version: 1.0.0\n";
+const CHART: &str = "chart: {repository: \"https://charts.example.org\", name: x, version: 1.0.0}";
+
+/// A Package with these lines below `spec`.
+fn package(lines: &str) -> String {
+    format!("{HEAD}{}\n", lines.replace("CHART", CHART))
+}
+
+/// A Package with one component that has this field.
+fn component(field: &str) -> String {
+    package(&format!("  components:\n  - name: a\n    CHART\n    {field}"))
+}
+
+fn ready(expr: &str) -> String {
+    component(&format!("install: {{readyWhen: [{{apiVersion: v1, kind: A, name: a, expr: \"{expr}\"}}]}}"))
+}
+
+fn validate(path: &Path) -> (i32, Value) {
+    let output = Command::cargo_bin("windlass")
+        .unwrap()
+        .args(["validate", "--format", "json"])
+        .arg(path)
+        .timeout(std::time::Duration::from_secs(60))
+        .output()
+        .unwrap();
+    let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (output.status.code().unwrap(), json)
+}
+
+fn errors_in(content: &[u8]) -> Vec<Value> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("p.yaml");
+    fs::write(&file, content).unwrap();
+    let (exit, json) = validate(&file);
+    let diagnostics = json["diagnostics"].as_array().unwrap().clone();
+    let errors: Vec<Value> = diagnostics.into_iter().filter(|diagnostic| diagnostic["severity"] == "error").collect();
+    assert_eq!(exit, 1, "{json}");
+    assert_eq!(json["summary"]["errors"], errors.len());
+    assert_eq!(fs::read(&file).unwrap(), content);
+    errors
+}
+
+/// The one error: its code, its line and what its remedy says.
+fn only_error(content: &[u8]) -> (String, u64, String) {
+    let errors = errors_in(content);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    let text = |key: &str| errors[0][key].as_str().unwrap().to_owned();
+    assert!(text("path").ends_with("p.yaml"));
+    assert!(errors[0]["column"].as_u64().unwrap() >= 1 && errors[0]["endLine"].as_u64() >= errors[0]["line"].as_u64());
+    (text("code"), errors[0]["line"].as_u64().unwrap(), format!("{} / {}", text("message"), text("help")))
+}
+
+#[rstest]
+#[case::empty(String::new(), "WL045", 1, "a Package begins with")]
+#[case::duplicate_keys(package("  suspend: true\n  suspend: false"), "WL020", 7, "remove one")]
+#[case::unknown_field(package("  suspnd: true"), "WL002", 6, "did you mean `suspend`?")]
+#[case::wrong_type(package("  suspend: \"yes\""), "WL003", 6, "write true or false, without quotes")]
+#[case::wrong_type_of_a_list(component("install: {dependsOn: b}"), "WL003", 9, "write a list")]
+#[case::edge_to_nowhere(
+    package(
+        "  components:\n  - name: database\n    CHART\n  - name: a\n    CHART\n    install: {dependsOn: [databse]}"
+    ),
+    "WL013",
+    11,
+    "did you mean `database`?"
+)]
+#[case::edge_to_a_hook(
+    package(
+        "  components:\n  - name: h\n    CHART\n    install: {phase: PreUpgrade}\n  - name: a\n    CHART\n    install: {dependsOn: [h]}"
+    ),
+    "WL015",
+    12,
+    "remove the edge"
+)]
+#[case::chart_version_range(
+    package("  components:\n  - name: a\n    chart: {repository: \"https://x\", name: x, version: \">=1.0\"}"),
+    "WL007",
+    8,
+    "write all three numbers"
+)]
+#[case::malformed_digest(
+    package(
+        "  components:\n  - name: a\n    chart: {repository: \"https://x\", name: x, version: 1.0.0, digest: \"sha256:xyz\"}"
+    ),
+    "WL005",
+    8,
+    "64 lower-case hex digits"
+)]
+#[case::path_out(package("  components:\n  - name: a\n    path: ../../x"), "WL016", 8, "without `..`")]
+#[case::substituted_name(package("  serviceAccountName: \"${account}\""), "WL006", 6, "lower-case letters")]
+#[case::templated_name(package("  serviceAccountName: \"{{ account }}\""), "WL006", 6, "lower-case letters")]
+#[case::template(package("  serviceAccountName: {{ account }}"), "WL001", 6, "render the template first")]
+#[case::cel_syntax(ready("object.status ="), "WL030", 9, "")]
+#[case::cel_of_100_kb(ready(&"a".repeat(100 << 10)), "WL019", 9, "at most 4096")]
+#[case::cel_of_1000_parentheses(ready(&format!("{}1{}", "(".repeat(1000), ")".repeat(1000))), "WL030", 9, "")]
+fn one_error_with_place_and_remedy(#[case] text: String, #[case] code: &str, #[case] line: u64, #[case] remedy: &str) {
+    let (found, at, said) = only_error(text.as_bytes());
+    assert_eq!((found.as_str(), at), (code, line), "{said}");
+    assert!(said.contains(remedy), "{said}");
+}
+
+#[test]
+fn binary() {
+    assert_eq!(only_error(b"\x7fELF\x02\x01\x01\0\0\xff\xfe").0, "WL021");
+}
+
+#[test]
+fn ten_megabyte_file() {
+    let (code, _, said) = only_error(package(&"  # comment\n".repeat(900_000)).as_bytes());
+    assert_eq!(code, "WL019");
+    assert!(said.contains("split the file"), "{said}");
+}
+
+#[test]
+fn ten_megabyte_scalar() {
+    assert_eq!(only_error(component(&format!("values: {{a: {}}}", "x".repeat(10 << 20))).as_bytes()).0, "WL019");
+    // Below the limit of a file there is one for a scalar.
+    let (code, line, _) = only_error(component(&format!("values: {{a: {}}}", "x".repeat(7 << 20))).as_bytes());
+    assert_eq!((code.as_str(), line), ("WL019", 9));
+}
+
+#[test]
+fn billion_laughs() {
+    let mut text = package(
+        "  components:\n  - name: a\n    CHART\n    values:\n      a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]",
+    );
+    for level in 1..15 {
+        text.push_str(&format!("      a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 9].join(", ")));
+    }
+    let (code, line, said) = only_error(text.as_bytes());
+    assert_eq!((code.as_str(), line > 10), ("WL019", true));
+    assert!(said.contains("aliases multiply"), "{said}");
+}
+
+#[test]
+fn deep_nesting() {
+    for nested in ["[".repeat(100_000), "{a: ".repeat(100_000), format!("{}{}", "[".repeat(70), "]".repeat(70))] {
+        let (code, line, said) = only_error(component(&format!("values: {{a: {nested}}}")).as_bytes());
+        assert_eq!((code.as_str(), line), ("WL019", 9), "{said}");
+    }
+}
+
+#[test]
+fn two_packages_of_one_name() {
+    let (code, line, said) = only_error(format!("{}---\n{}", package(""), package("")).as_bytes());
+    assert_eq!((code.as_str(), line), ("WL024", 10));
+    assert!(said.contains("p.yaml:3") && said.contains("remove one"), "{said}");
+}
+
+#[rstest]
+#[case::one(1)]
+#[case::two(2)]
+#[case::fifty(50)]
+fn cycle_of_components(#[case] length: usize) {
+    let entry = |n: usize| format!("  - name: c{n}\n    CHART\n    install: {{dependsOn: [c{}]}}\n", (n + 1) % length);
+    let text = package(&format!("  components:\n{}", (0..length).map(entry).collect::<String>()));
+    let (code, line, said) = only_error(text.as_bytes());
+    assert_eq!((code.as_str(), line), ("WL014", 9), "{said}");
+    let path: Vec<String> = (0..=length).map(|n| format!("c{}", n % length)).collect();
+    assert!(said.contains(&path.join(" -> ")) && said.contains("remove one of these edges"), "{said}");
+}
+
+#[rstest]
+#[case::component(component("").replace("name: a\n", &format!("name: {}\n", "a".repeat(54))), "at most 53")]
+#[case::package(package("").replace("name: db", &format!("name: {}", "p".repeat(64))), "at most 63")]
+#[case::namespace(package("").replace("namespace: apps", &format!("namespace: {}", "n".repeat(64))), "at most 63")]
+#[case::release(component(&format!("install: {{releaseName: {}}}", "r".repeat(54))), "at most 53")]
+fn names_too_long(#[case] text: String, #[case] limit: &str) {
+    let (code, _, said) = only_error(text.as_bytes());
+    assert_eq!(code, "WL006");
+    assert!(said.contains(limit), "{said}");
+}
+
+#[test]
+fn wrong_types_are_all_found_at_once() {
+    let text = "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {name: 5}\nspec:\n  version: 1.0\n  suspend: 1\n  requires: {}\n  components: [5, {name: a, path: [], values: 1}]\n";
+    let lines: Vec<u64> = errors_in(text.as_bytes()).iter().map(|error| error["line"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [3, 5, 6, 7, 8, 8, 8]);
+}
+
+#[test]
+fn substitutions_in_values_are_warned_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("p.yaml");
+    fs::write(&file, component("values: {a: \"${VERSION}\", b: \"{{ .Release.Name }}\"}")).unwrap();
+    let (exit, json) = validate(&file);
+    assert_eq!((exit, &json["summary"]), (0, &serde_json::json!({"errors": 0, "warnings": 1})));
+    assert_eq!(json["diagnostics"][0]["code"], "WL043");
+}
+
+#[cfg(unix)]
+#[test]
+fn symlink_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let packages = directory.path().join("packages");
+    fs::create_dir(&packages).unwrap();
+    fs::write(directory.path().join("outside.yaml"), package("")).unwrap();
+    std::os::unix::fs::symlink("../outside.yaml", packages.join("p.yaml")).unwrap();
+    let (exit, json) = validate(&packages);
+    assert_eq!((exit, &json["diagnostics"][0]["code"]), (1, &Value::from("WL016")));
+    assert!(json["diagnostics"][0]["help"].as_str().unwrap().contains("replace it"));
+}
+
+#[cfg(unix)]
+#[test]
+fn chart_behind_a_symlink() {
+    let directory = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("Chart.yaml"), "name: a\nversion: 1.0.0\n").unwrap();
+    std::os::unix::fs::symlink(outside.path(), directory.path().join("chart")).unwrap();
+    fs::write(directory.path().join("p.yaml"), package("  components:\n  - name: a\n    path: chart")).unwrap();
+    let output = Command::cargo_bin("windlass")
+        .unwrap()
+        .current_dir(directory.path())
+        .args(["validate", "--format", "json", "--chart-root", ".", "p.yaml"])
+        .output()
+        .unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["diagnostics"][0]["code"], "WL016", "{json}");
+}

@@ -1,0 +1,181 @@
+//! `windlass validate` and `windlass graph` as programs.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+use rstest::rstest;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PACKAGE: &str = "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {name: db, namespace: apps}\nspec:\n  version: 1.0.0\n  components:\n  - name: a\n    chart: {repository: \"https://charts.example.org\", name: x, version: 1.0.0}\n";
+
+fn windlass(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("windlass").unwrap();
+    command.current_dir(directory).env_remove("NO_COLOR").args(arguments).output().unwrap()
+}
+
+fn exit(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn directory(files: &[(&str, &str)]) -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, content) in files {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn a_sound_set_is_said_to_be_sound() {
+    let at = directory(&[("packages/db.yaml", PACKAGE)]);
+    let output = windlass(at.path(), &["validate", "packages"]);
+    assert_eq!(
+        (exit(&output), text(&output.stdout), text(&output.stderr)),
+        (0, "1 Package, no findings\n".into(), String::new())
+    );
+}
+
+#[test]
+fn findings_come_with_the_line_and_without_colours_in_a_pipe() {
+    let at = directory(&[("db.yaml", &PACKAGE.replace("version: 1.0.0\n  c", "vresion: 1.0.0\n  c"))]);
+    let output = windlass(at.path(), &["validate", "db.yaml"]);
+    assert_eq!(exit(&output), 1);
+    insta::assert_snapshot!(text(&output.stdout));
+}
+
+#[test]
+fn warnings_are_no_errors_unless_denied() {
+    let at = directory(&[("db.yaml", &format!("{PACKAGE}    values: {{a: yes}}\n"))]);
+    assert_eq!(exit(&windlass(at.path(), &["validate", "db.yaml"])), 0);
+    assert_eq!(exit(&windlass(at.path(), &["validate", "--deny-warnings", "db.yaml"])), 1);
+}
+
+#[test]
+fn standard_input_is_read() {
+    let output = Command::cargo_bin("windlass").unwrap().args(["validate", "-"]).write_stdin(PACKAGE).output().unwrap();
+    assert_eq!((exit(&output), text(&output.stdout)), (0, "1 Package, no findings\n".into()));
+}
+
+#[rstest]
+#[case::missing(&["validate", "nowhere"], 3)]
+#[case::missing_chart_root(&["validate", "--chart-root", "nowhere", "db.yaml"], 3)]
+#[case::chart_root_is_a_file(&["validate", "--chart-root", "db.yaml", "db.yaml"], 3)]
+#[case::no_path(&["validate"], 2)]
+#[case::unknown_engine(&["validate", "--engine", "helm", "db.yaml"], 2)]
+#[case::unknown_format(&["validate", "--format", "xml", "db.yaml"], 2)]
+#[case::fix_of_standard_input(&["validate", "--fix", "-"], 2)]
+#[case::nothing_there(&["validate", "empty"], 1)]
+#[case::graph_missing(&["graph", "nowhere"], 3)]
+#[case::sound(&["validate", "db.yaml"], 0)]
+fn exit_codes_tell_what_happened(#[case] arguments: &[&str], #[case] code: i32) {
+    let at = directory(&[("db.yaml", PACKAGE), ("empty/readme.md", "")]);
+    let output = windlass(at.path(), arguments);
+    assert_eq!(exit(&output), code, "{output:?}");
+    if code == 3 {
+        assert!(text(&output.stderr).starts_with("error: "), "{output:?}");
+        assert_eq!(text(&output.stdout), "");
+    }
+}
+
+#[test]
+fn workflow_commands_name_file_and_line() {
+    let at = directory(&[("packages/db.yaml", &PACKAGE.replace("1.0.0}", "\"1\"}"))]);
+    let output = windlass(at.path(), &["validate", "--format", "github", "packages"]);
+    assert!(text(&output.stdout).starts_with("::error file=packages/db.yaml,line=8,endLine=8,col="), "{output:?}");
+    assert_eq!(exit(&output), 1);
+}
+
+#[test]
+fn json_is_there_for_a_sound_set_too() {
+    let at = directory(&[("db.yaml", PACKAGE)]);
+    let output = windlass(at.path(), &["validate", "--format", "json", "."]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json, serde_json::json!({"diagnostics": [], "summary": {"errors": 0, "warnings": 0}}));
+}
+
+#[test]
+fn what_is_certain_is_mended_in_place() {
+    let before = format!(
+        "{PACKAGE}    # kept\n    values: {{a: yes, mode: 0644, size: 1_000, at: 12:30, v: 1.10}}\n    install:\n      readyWhen:\n      - {{apiVersion: v1, kind: A, name: a, condition: Up, status: True}}\n"
+    );
+    let at = directory(&[("db.yaml", &before)]);
+    let output = windlass(at.path(), &["validate", "--fix", "db.yaml"]);
+    assert_eq!((exit(&output), text(&output.stderr)), (0, "mended 5 places\n".into()), "{output:?}");
+    let after = fs::read_to_string(at.path().join("db.yaml")).unwrap();
+    let expected = before
+        .replace("a: yes, mode: 0644, size: 1_000, at: 12:30", "a: true, mode: 420, size: 1000, at: \"12:30\"")
+        .replace("status: True", "status: \"True\"");
+    assert_eq!(after, expected);
+    assert_eq!(fs::read_dir(at.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn nothing_is_written_where_nothing_can_be_mended() {
+    let at = directory(&[("db.yaml", PACKAGE)]);
+    let before = fs::metadata(at.path().join("db.yaml")).unwrap().modified().unwrap();
+    let output = windlass(at.path(), &["validate", "--fix", "db.yaml"]);
+    assert_eq!((exit(&output), text(&output.stderr)), (0, String::new()));
+    assert_eq!(fs::metadata(at.path().join("db.yaml")).unwrap().modified().unwrap(), before);
+}
+
+#[test]
+fn a_missing_chart_is_an_error_where_the_root_is_named() {
+    let package = PACKAGE
+        .replace("chart: {repository: \"https://charts.example.org\", name: x, version: 1.0.0}", "path: charts/x");
+    let at = directory(&[("packages/db.yaml", &package), (".git/HEAD", "")]);
+    let guessed = windlass(at.path(), &["validate", "packages"]);
+    assert_eq!((exit(&guessed), text(&guessed.stdout).contains("warning[WL032]")), (0, true), "{guessed:?}");
+    let named = windlass(at.path(), &["validate", "--chart-root", ".", "packages"]);
+    assert_eq!((exit(&named), text(&named.stdout).contains("error[WL032]")), (1, true), "{named:?}");
+    fs::create_dir_all(at.path().join("charts/x")).unwrap();
+    fs::write(at.path().join("charts/x/Chart.yaml"), "name: x\nversion: 1.0.0\n").unwrap();
+    assert_eq!(text(&windlass(at.path(), &["validate", "packages"]).stdout), "1 Package, no findings\n");
+}
+
+#[rstest]
+#[case::text("text", "apps/db 1.0.0\n  1. a\n")]
+#[case::dot("dot", "digraph packages {")]
+#[case::mermaid("mermaid", "flowchart LR\n")]
+fn the_graph_has_three_forms(#[case] format: &str, #[case] start: &str) {
+    let at = directory(&[("db.yaml", PACKAGE)]);
+    let output = windlass(at.path(), &["graph", "--format", format, "."]);
+    assert!(exit(&output) == 0 && text(&output.stdout).starts_with(start), "{output:?}");
+}
+
+#[test]
+fn a_circle_is_no_graph() {
+    let at = directory(&[("db.yaml", &format!("{PACKAGE}    install: {{dependsOn: [a]}}\n"))]);
+    let output = windlass(at.path(), &["graph", "."]);
+    assert_eq!((exit(&output), text(&output.stdout)), (1, String::new()));
+    assert!(text(&output.stderr).contains("a -> a"), "{output:?}");
+}
+
+#[rstest]
+#[case::validate("validate")]
+#[case::graph("graph")]
+#[case::crds("crds")]
+#[case::completion("completion")]
+fn help_has_examples(#[case] command: &str) {
+    let output = Command::cargo_bin("windlass").unwrap().args([command, "--help"]).output().unwrap();
+    assert!(exit(&output) == 0 && text(&output.stdout).contains("Example"), "{output:?}");
+}
+
+#[rstest]
+#[case("bash")]
+#[case("zsh")]
+#[case("fish")]
+fn completion_scripts_know_the_commands(#[case] shell: &str) {
+    let output = Command::cargo_bin("windlass").unwrap().args(["completion", shell]).output().unwrap();
+    assert!(exit(&output) == 0 && text(&output.stdout).contains("validate"));
+}
