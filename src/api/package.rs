@@ -10,9 +10,8 @@ use serde_json::{Map, Value};
 use super::status::PackageStatus;
 
 /// Wanted state of one piece of software that consists of several releases.
-///
-/// Optional fields are kept as the author wrote them; their defaults are in
-/// [`crate::package::definition`].
+// Optional fields are kept as the author wrote them; their defaults are in
+// `crate::package::definition`.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "windlass.dev",
@@ -194,7 +193,8 @@ pub struct Rollback {
     pub to: Option<String>,
 }
 
-/// What deleting the Package does.
+/// What deleting the Package does: `Uninstall` (default) uninstalls its releases, dependents
+/// first; `Orphan` leaves them, to be taken over again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// Releases are uninstalled, dependents first.
@@ -390,14 +390,16 @@ pub struct Install {
     pub ignore: Vec<DriftIgnore>,
 }
 
-/// When a component that is a hook runs.
+/// `PreUpgrade` makes the component a hook: a one-shot release before anything else moves, when
+/// the version changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     /// Before anything moves, when the version changes.
     PreUpgrade,
 }
 
-/// What an upgrade does to the chart's CRDs.
+/// What an upgrade does to the chart's CRDs: `CreateReplace` (default) creates the new ones and
+/// replaces the others, `Create` only creates, `Skip` leaves them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UpgradeCrds {
     /// Leave them.
@@ -548,7 +550,8 @@ pub struct Canary {
     pub match_annotations: Vec<String>,
 }
 
-/// What a failed canary does when the package is not rolled back.
+/// What a failed canary does: `Hold` (default) leaves the budget at its smallest, `Freeze` lets no
+/// further pod die, `Rollback` rolls the package back if its author allows that, else holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CanaryFailure {
     /// Leave the budget at its smallest.
@@ -559,7 +562,8 @@ pub enum CanaryFailure {
     Rollback,
 }
 
-/// How nodes that were not ready before a rollout are treated.
+/// Nodes that were not ready before a rollout: `Exclude` (default) adds them to the budget and does
+/// not wait for them, `Block` counts them like any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UnreadyNodes {
     /// They are added to the budget and do not hold the rollout up.
@@ -568,7 +572,8 @@ pub enum UnreadyNodes {
     Block,
 }
 
-/// How the first step of a rollout is guarded.
+/// How the first step of a rollout is guarded: with `Strict` (default) no pod dies until Windlass
+/// deletes the chosen one, with `Compat` the first dies with the change of the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutMode {
     /// No pod dies until Windlass deletes the chosen one.
