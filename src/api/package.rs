@@ -9,9 +9,8 @@ use super::canary::Canary;
 use super::status::PackageStatus;
 
 /// Wanted state of one piece of software that consists of several releases.
-///
-/// Optional fields are kept as the author wrote them; their defaults are in
-/// [`crate::package::definition`].
+// Optional fields are kept as the author wrote them; their defaults are in
+// `crate::package::definition`.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "windlass.dev",
@@ -193,7 +192,8 @@ pub struct Rollback {
     pub to: Option<String>,
 }
 
-/// What deleting the Package does.
+/// What deleting the Package does: `Uninstall` (default) uninstalls its releases, dependents
+/// first; `Orphan` leaves them, to be taken over again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// Releases are uninstalled, dependents first.
@@ -389,14 +389,16 @@ pub struct Install {
     pub ignore: Vec<DriftIgnore>,
 }
 
-/// When a component that is a hook runs.
+/// `PreUpgrade` makes the component a hook: a one-shot release before anything else moves, when
+/// the version changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     /// Before anything moves, when the version changes.
     PreUpgrade,
 }
 
-/// What an upgrade does to the chart's CRDs.
+/// What an upgrade does to the chart's CRDs: `CreateReplace` (default) creates the new ones and
+/// replaces the others, `Create` only creates, `Skip` leaves them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UpgradeCrds {
     /// Leave them.

@@ -53,7 +53,8 @@ pub struct Arguments {
     /// Namespace of the Packages, whatever they say.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are left alone.
+    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are left
+    /// alone, also those of components that are gone.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -129,7 +130,9 @@ fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exi
 fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let Some(directory) = &arguments.output else { return output::to_stdout(objects, streams) };
     let count = output::to_directory(objects, directory)?;
-    writeln!(streams.stderr, "{count} files in {}", directory.display()).context("cannot write to standard error")
+    let plural = if count == 1 { "" } else { "s" };
+    writeln!(streams.stderr, "{count} file{plural} in {}", directory.display())
+        .context("cannot write to standard error")
 }
 
 /// Objects in order, and what has to be said of them.

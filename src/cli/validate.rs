@@ -33,7 +33,8 @@ pub struct Arguments {
     /// Files, directories (searched for *.yaml and *.yml) or - for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Engine of the Packages that name none.
+    /// Engine of the Packages that name none. Without it only what holds for both engines is
+    /// checked of them.
     #[arg(long)]
     engine: Option<EngineArgument>,
     /// Directory that the paths of charts begin at; an absent chart is an error then.
