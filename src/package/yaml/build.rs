@@ -21,7 +21,6 @@ pub fn parse(text: &str) -> Documents {
     let options =
         options! { emit_comments: false, flow_nesting_limit: 2 * MAX_DEPTH, block_nesting_limit: 2 * MAX_DEPTH };
     let mut builder = Builder::default();
-    builder.documents.problems.extend(disputed_line_ends(text));
     let mut parser = Parser::new_from_str_with_options(text, options);
     while let Some(event) = parser.next() {
         let step = match event {
@@ -37,21 +36,37 @@ pub fn parse(text: &str) -> Documents {
             Step::SkipDocument | Step::Stop => break,
         }
     }
-    builder.documents
+    let mut documents = builder.documents;
+    for problem in disputed_line_end(text).into_iter().chain(late_byte_order_mark(text)) {
+        if documents.problems.iter().all(|other| other.span != problem.span) {
+            documents.problems.push(problem);
+        }
+    }
+    documents.problems.sort_by_key(|problem| problem.span.start);
+    documents
 }
 
 /// Characters that end a line in YAML 1.1, which Go reads, and are text in YAML
 /// 1.2: what one reader takes for a comment is a field to the other.
-fn disputed_line_ends(text: &str) -> impl Iterator<Item = Problem> + '_ {
-    let found = text.match_indices(['\u{85}', '\u{2028}', '\u{2029}']);
-    found.take(1).map(|(start, found)| {
-        let number = found.chars().next().map_or(0, u32::from);
-        Problem {
-            code: Code::Syntax,
-            span: Span { start, end: start + found.len() },
-            message: format!("U+{number:04X} ends a line for some readers and is text to others"),
-            help: format!("remove it, or write it as \"\\u{number:04x}\" in double quotes"),
-        }
+fn disputed_line_end(text: &str) -> Option<Problem> {
+    let (start, found) = text.match_indices(['\u{85}', '\u{2028}', '\u{2029}']).next()?;
+    let number = found.chars().next().map_or(0, u32::from);
+    Some(Problem {
+        code: Code::Syntax,
+        span: Span { start, end: start + found.len() },
+        message: format!("U+{number:04X} ends a line for some readers and is text to others"),
+        help: format!("remove it, or write it as \"\\u{number:04x}\" in double quotes"),
+    })
+}
+
+/// Go reads a byte order mark further down as part of the key behind it.
+fn late_byte_order_mark(text: &str) -> Option<Problem> {
+    let start = text.find("\n\u{feff}")? + 1;
+    Some(Problem {
+        code: Code::Syntax,
+        span: Span { start, end: start + '\u{feff}'.len_utf8() },
+        message: "a byte order mark stands only at the start of a file".into(),
+        help: "remove it: it is invisible, and comes from files that were joined".into(),
     })
 }
 

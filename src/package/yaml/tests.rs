@@ -65,6 +65,12 @@ fn a_file_may_hold_many_documents() {
     "U+0085 ends a line for some readers and is text to others",
     "\u{85}"
 )]
+#[case::late_byte_order_mark(
+    "# b\n\u{feff}c: 2",
+    Code::Syntax,
+    "a byte order mark stands only at the start of a file",
+    "\u{feff}"
+)]
 #[case::line_separator(
     "a: \"x\u{2028}y\"",
     Code::Syntax,
