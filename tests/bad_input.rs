@@ -98,6 +98,12 @@ fn only_error(content: &[u8]) -> (String, u64, String) {
     8,
     "64 lower-case hex digits"
 )]
+#[case::chart_name_out(
+    package("  components:\n  - name: a\n    chart: {repository: \"oci://x/y\", name: ../z, version: 1.0.0}"),
+    "WL005",
+    8,
+    "`name` is malformed"
+)]
 #[case::path_out(package("  components:\n  - name: a\n    path: ../../x"), "WL016", 8, "without `..`")]
 #[case::substituted_name(package("  serviceAccountName: \"${account}\""), "WL006", 6, "lower-case letters")]
 #[case::templated_name(package("  serviceAccountName: \"{{ account }}\""), "WL006", 6, "lower-case letters")]
@@ -229,4 +235,18 @@ fn chart_behind_a_symlink() {
         .unwrap();
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["diagnostics"][0]["code"], "WL016", "{json}");
+}
+
+/// Such a file would otherwise be left out, and be missing from a chart's digest.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_no_text_cannot_be_read() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"q\xff.yaml")), package("")).unwrap();
+    let output = Command::cargo_bin("windlass").unwrap().arg("validate").arg(directory.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("is no text"), "{stderr}");
 }

@@ -266,8 +266,11 @@ pub struct Chart {
     /// `http(s)://` of a Helm repository, or `oci://` of the repository that holds the chart.
     #[schemars(length(max = 1024), regex(pattern = r"^(https?|oci)://[^\s]+$"))]
     pub repository: String,
-    /// Name of the chart.
-    #[schemars(length(min = 1, max = 253))]
+    /// Name of the chart; in an OCI repository also a path.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
+    )]
     pub name: String,
     /// Exact version of the chart.
     #[schemars(

@@ -96,7 +96,7 @@ fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outc
     let options = Options { engine: arguments.engine.map(Into::into), charts };
     let found = check(&loaded, &options).context("cannot read the charts")?;
     loaded.diagnostics.extend(found);
-    if loaded.packages.is_empty() && loaded.diagnostics.is_empty() {
+    if loaded.packages.is_empty() && !loaded.has_errors() {
         nothing_found(arguments, &mut loaded);
     }
     let packages = loaded.packages.len();

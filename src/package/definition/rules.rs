@@ -132,9 +132,14 @@ pub fn canary_rules(at: &str, canary: &api::Canary, hook: bool) -> Vec<Violation
     for (field, text) in
         [("soak", &canary.soak), ("timeout", &canary.timeout), ("progressDeadline", &canary.progress_deadline)]
     {
-        if let Some(Err(error)) = text.as_deref().map(GoDuration::parse) {
-            found.push(Violation::new(Code::InvalidDuration, format!("{at}/{field}"), error.to_string()));
-        }
+        let message = match text.as_deref().map(GoDuration::parse) {
+            Some(Err(error)) => error.to_string(),
+            Some(Ok(limit)) if limit.get().is_zero() && field != "soak" => {
+                format!("a {field} of nothing fails every rollout at once")
+            }
+            Some(Ok(_)) | None => continue,
+        };
+        found.push(Violation::new(Code::InvalidDuration, format!("{at}/{field}"), message));
     }
     for (index, step) in canary.steps.iter().flatten().enumerate() {
         let number: Option<u32> = step.strip_suffix('%').unwrap_or(step).parse().ok();
