@@ -14,6 +14,7 @@ mod support;
 mod argocd;
 mod control_plane;
 mod flux;
+mod native_flux;
 mod pods;
 mod processes;
 mod stand_in;
@@ -70,6 +71,8 @@ fn run_tests() -> ExitCode {
     let trials = trials![bench;
         // What takes longest first.
         stand_in::writes_what_the_real_controller_wrote,
+        native_flux::releases_move_in_order_with_one_commit,
+        native_flux::plain_depends_on_lets_dependents_go_first,
         argocd::application_syncs_from_a_repository,
         argocd::application_syncs_a_chart,
         flux::kustomization_applies_from_our_git_server,

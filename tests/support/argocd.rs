@@ -9,22 +9,26 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, to_json};
+use super::cluster::{Cluster, documents, to_json};
 use super::control_plane::ControlPlane;
 use super::http;
 use super::ports;
 use super::processes::{Process, Processes, Program};
-use super::tools::Tools;
+use super::tools::{Tools, repository};
 use super::wait;
 
 /// Where Argo CD itself lives.
 pub const NAMESPACE: &str = "argocd";
 
+/// Where the plugin's configuration expects the binary in a container.
+const INSTALLED: &str = "/usr/local/bin/windlass";
+
 /// The plugin that cmp-server offers.
 #[derive(Debug, Clone)]
 pub struct Plugin {
-    /// A `ConfigManagementPlugin`; its commands find `windlass` on their PATH.
+    /// A `ConfigManagementPlugin` whose commands are [`INSTALLED`].
     pub configuration: PathBuf,
+    /// Takes their place.
     pub binary: PathBuf,
 }
 
@@ -174,10 +178,11 @@ impl Installation<'_> {
     }
 
     async fn cmp_server(&self, plugin: &Plugin) -> Process {
-        symlink(&plugin.binary, self.path("bin/windlass")).expect("a link");
         let configuration = self.path("plugin-config");
-        std::fs::copy(&plugin.configuration, configuration.join("plugin.yaml"))
-            .unwrap_or_else(|error| panic!("{}: {error}", plugin.configuration.display()));
+        let text = read(&plugin.configuration);
+        assert!(text.contains(INSTALLED), "{} does not run {INSTALLED}", plugin.configuration.display());
+        let text = text.replace(INSTALLED, &plugin.binary.display().to_string());
+        http::write_below(&configuration, "plugin.yaml", &text);
         let program = |[]: [u16; 0]| {
             self.program("argocd-cmp-server")
                 .env_path("ARGOCD_CMP_WORKDIR", &self.path("cmp"))
@@ -226,11 +231,27 @@ impl Installation<'_> {
     }
 }
 
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What `argocd-plugin/` puts into `argocd-cm`.
+fn health() -> Value {
+    let mut data = json!({});
+    for file in ["health-package.yaml", "health-application.yaml"] {
+        for patch in documents(&read(&repository().join("argocd-plugin").join(file))) {
+            let entries = patch["data"].as_object().expect("data").clone();
+            data.as_object_mut().expect("a map").extend(entries);
+        }
+    }
+    data
+}
+
 fn configuration() -> Vec<Value> {
     let part = json!({"app.kubernetes.io/part-of": "argocd"});
     let named = |name: &str| json!({"name": name, "labels": part});
     vec![
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("argocd-cm")}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("argocd-cm"), "data": health()}),
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("argocd-rbac-cm")}),
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": named("argocd-secret")}),
         json!({

@@ -95,6 +95,14 @@ impl Cluster {
         }
     }
 
+    /// Sets an annotation.
+    pub async fn annotate(&self, api: &Api<DynamicObject>, name: &str, key: &str, value: &str) {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await
+            .unwrap_or_else(|error| panic!("annotation of {name}: {error}"));
+    }
+
     /// Deletes an object, and waits until it is gone.
     pub async fn delete(&self, api: &Api<DynamicObject>, name: &str, deadline: Duration) {
         api.delete(name, &DeleteParams::default()).await.unwrap_or_else(|error| panic!("delete of {name}: {error}"));
