@@ -15,6 +15,7 @@ mod argocd;
 mod control_plane;
 mod flux;
 mod native_flux;
+mod plugin;
 mod pods;
 mod processes;
 mod stand_in;
@@ -73,6 +74,9 @@ fn run_tests() -> ExitCode {
         stand_in::writes_what_the_real_controller_wrote,
         native_flux::releases_move_in_order_with_one_commit,
         native_flux::plain_depends_on_lets_dependents_go_first,
+        plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
+        plugin::mistakes_are_told_and_prune_nothing,
+        plugin::package_is_as_healthy_as_its_status_says,
         argocd::application_syncs_from_a_repository,
         argocd::application_syncs_a_chart,
         flux::kustomization_applies_from_our_git_server,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, documents, to_json};
@@ -31,6 +31,9 @@ pub struct Plugin {
     /// Takes their place.
     pub binary: PathBuf,
 }
+
+/// Its apiVersion and kind.
+pub const APPLICATION: (&str, &str) = ("argoproj.io/v1alpha1", "Application");
 
 /// A running Argo CD without API server and user interface.
 pub struct ArgoCd {
@@ -105,19 +108,25 @@ impl ArgoCd {
         self.cluster.apply(NAMESPACE, application).await;
     }
 
+    /// The Applications beside Argo CD.
+    pub async fn applications(&self) -> Api<DynamicObject> {
+        self.cluster.dynamic(APPLICATION.0, APPLICATION.1, NAMESPACE).await
+    }
+
     /// Asks for a comparison that reads the repository anew.
     pub async fn refresh(&self, name: &str) {
-        let api = self.cluster.dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE).await;
-        let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}});
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .unwrap_or_else(|error| panic!("Application {name}: {error}"));
+        self.cluster.annotate(&self.applications().await, name, "argocd.argoproj.io/refresh", "hard").await;
     }
 
     /// Waits until an Application is Synced and Healthy at a revision.
     pub async fn synced(&self, name: &str, revision: &str, deadline: Duration) {
-        let api = self.cluster.dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE).await;
-        let what = format!("Synced and Healthy at {revision}");
+        self.synced_with_health(name, revision, "Healthy", deadline).await;
+    }
+
+    /// Waits until an Application is Synced at a revision with that health.
+    pub async fn synced_with_health(&self, name: &str, revision: &str, health: &str, deadline: Duration) {
+        let api = self.applications().await;
+        let what = format!("Synced and {health} at {revision}");
         wait::until(&api, name, deadline, &what, |application| {
             let application = to_json(application.ok_or("no such Application")?);
             let status = &application["status"];
@@ -126,12 +135,27 @@ impl ArgoCd {
                 status["health"]["status"].as_str().unwrap_or_default(),
                 status["sync"]["revision"].as_str().unwrap_or_default(),
             );
-            if is == ("Synced", "Healthy", revision) {
+            if is == ("Synced", health, revision) {
                 return Ok(());
             }
-            Err(format!("{is:?}, conditions {}", status["conditions"]))
+            Err(format!("{is:?}, conditions {}, {}", status["conditions"], status["operationState"]["message"]))
         })
         .await;
+    }
+
+    /// Waits until an Application cannot be compared, and gives what is said of it.
+    pub async fn comparison_error(&self, name: &str, part: &str, deadline: Duration) -> String {
+        let api = self.applications().await;
+        let what = format!("ComparisonError with {part:?}");
+        wait::until(&api, name, deadline, &what, |application| {
+            let application = to_json(application.ok_or("no such Application")?);
+            let conditions = application["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let errors = conditions.iter().filter(|condition| condition["type"] == "ComparisonError");
+            let mut messages = errors.filter_map(|condition| condition["message"].as_str());
+            let found = messages.find(|message| message.contains(part));
+            found.map(str::to_owned).ok_or_else(|| format!("{conditions:?}"))
+        })
+        .await
     }
 }
 

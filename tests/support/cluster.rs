@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, oneshot};
 use kube::{Client, ResourceExt};
@@ -97,10 +97,19 @@ impl Cluster {
 
     /// Sets an annotation.
     pub async fn annotate(&self, api: &Api<DynamicObject>, name: &str, key: &str, value: &str) {
-        let patch = json!({"metadata": {"annotations": {key: value}}});
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .unwrap_or_else(|error| panic!("annotation of {name}: {error}"));
+        self.merge(api, name, json!({"metadata": {"annotations": {key: value}}})).await;
+    }
+
+    /// A merge patch.
+    pub async fn merge(&self, api: &Api<DynamicObject>, name: &str, patch: Value) {
+        let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        patched.unwrap_or_else(|error| panic!("{name} with {patch}: {error}"));
+    }
+
+    /// A merge patch of the status.
+    pub async fn merge_status(&self, api: &Api<DynamicObject>, name: &str, patch: Value) {
+        let patched = api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        patched.unwrap_or_else(|error| panic!("status of {name} with {patch}: {error}"));
     }
 
     /// Deletes an object, and waits until it is gone.
@@ -138,8 +147,8 @@ impl Cluster {
         name
     }
 
-    /// Waits until the API server has the CRD and tells of it in discovery, which is a
-    /// little later.
+    /// Waits until the API server has the CRD and, which is a little later, tells of it in
+    /// discovery and lists its objects.
     pub async fn crd_is_served(&self, name: &str) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let deadline = Duration::from_secs(30);
@@ -153,10 +162,12 @@ impl Cluster {
         })
         .await;
         for kind in kinds {
-            let what = format!("{} in discovery", kind.kind);
+            let what = format!("a list of {}", kind.kind);
             wait::until_true(deadline, &what, async || {
                 let found = oneshot::pinned_kind(&self.client, &kind).await;
-                found.map(drop).map_err(|error| error.to_string())
+                let (resource, _) = found.map_err(|error| error.to_string())?;
+                let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+                api.list(&ListParams::default()).await.map(drop).map_err(|error| error.to_string())
             })
             .await;
         }
