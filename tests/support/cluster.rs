@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, oneshot};
 use kube::{Client, ResourceExt};
@@ -86,6 +86,19 @@ impl Cluster {
         let api = self.dynamic(api_version, kind, namespace).await;
         let parameters = PatchParams::apply(MANAGER).force();
         api.patch(&name, &parameters, &Patch::Apply(&object)).await
+    }
+
+    /// Asks what an apply would do: defaults, schema and rules of the API server, and no field
+    /// that it does not know.
+    pub async fn dry_run(&self, namespace: &str, object: &Value) -> kube::Result<DynamicObject> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let api = self.dynamic(text("/apiVersion"), text("/kind"), namespace).await;
+        let parameters = PatchParams {
+            dry_run: true,
+            field_validation: Some(ValidationDirective::Strict),
+            ..PatchParams::apply(MANAGER).force()
+        };
+        api.patch(text("/metadata/name"), &parameters, &Patch::Apply(object)).await
     }
 
     /// Server-side applies every object of a YAML stream.
