@@ -26,8 +26,17 @@ struct Case {
     command: fn(&Path) -> Command,
 }
 
-const CASES: [Case; 5] = [
+const CASES: [Case; 6] = [
     Case { name: "start and exit", bar: Duration::from_millis(5), command: |_| windlass(&["--version"]) },
+    Case {
+        name: "validate 100 packages, 1,000 components",
+        bar: Duration::from_millis(200),
+        command: |root| {
+            let mut command = windlass(&["validate", "--engine", "flux", "."]);
+            command.current_dir(root.join("large"));
+            command
+        },
+    },
     Case {
         name: "render 1,000 components, managed, flux",
         bar: Duration::from_millis(100),

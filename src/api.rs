@@ -4,6 +4,7 @@
 //! stays optional, and defaults live in [`crate::package::definition`]. Nothing
 //! here decides anything.
 
+mod canary;
 mod meta;
 mod package;
 mod reason;
@@ -12,11 +13,12 @@ pub mod schema;
 mod status;
 pub mod wellknown;
 
+pub use canary::{Canary, CanaryFailure, RolloutMode, UnreadyNodes};
 pub use meta::{Condition, ConditionStatus, Time};
 pub use package::{
-    Canary, CanaryFailure, Chart, Component, ComponentSource, DeletionPolicy, DriftIgnore, Engine, HealthCheckExpr,
-    Install, LocalReference, Package, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, RolloutMode, SourceKind,
-    SourceRef, UnreadyNodes, Upgrade, UpgradeCrds, ValuesFrom, ValuesFromKind,
+    Chart, Component, ComponentSource, DeletionPolicy, DriftIgnore, Engine, HealthCheckExpr, Install, LocalReference,
+    Package, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, SourceKind, SourceRef, Upgrade, UpgradeCrds,
+    ValuesFrom, ValuesFromKind,
 };
 pub use reason::Reason;
 pub use revision::{

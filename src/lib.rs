@@ -12,6 +12,7 @@
 //! * [`import`]: other formats turned into packages;
 //! * [`translate`]: sets of packages as streams of objects;
 //! * [`plugin`]: what Argo CD asks of a config management plugin;
+//! * [`sim`]: a cluster with virtual time, and [`rehearse`]: the decisions played on it;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -31,5 +32,7 @@ pub mod import;
 pub mod package;
 pub mod plugin;
 pub mod ready;
+pub mod rehearse;
 pub mod rollout;
+pub mod sim;
 pub mod translate;

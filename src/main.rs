@@ -8,7 +8,7 @@ use windlass::cli::{Arguments, EXIT_IO, Streams, run};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let (mut stdin, mut stdout, mut stderr) = (io::stdin().lock(), io::stdout().lock(), io::stderr().lock());
+    let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut streams = Streams {
         color_stdout: !plain && stdout.is_terminal(),

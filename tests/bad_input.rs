@@ -1,6 +1,8 @@
 //! Input that is wrong in one way each: the binary says where and what to do,
 //! exits with 1, and neither crashes nor takes long.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use std::fs;
 use std::path::Path;
 

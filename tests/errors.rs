@@ -1,6 +1,8 @@
 //! `docs/errors.md` explains every code, and its examples set off what they
 //! stand for.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use std::collections::BTreeMap;
 
 use windlass::api::Engine;

@@ -1,5 +1,7 @@
 //! What is generated and committed is what the binary writes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use std::fs;
 use std::path::Path;
 

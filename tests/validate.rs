@@ -1,5 +1,7 @@
 //! `windlass validate` and `windlass graph` as programs.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use std::fs;
 use std::path::Path;
 use std::process::Output;

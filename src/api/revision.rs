@@ -5,8 +5,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::canary::Canary;
 use super::meta::Time;
-use super::package::{Canary, Engine, ReadyWhen};
+use super::package::{Engine, ReadyWhen};
 use super::reason::Reason;
 use super::status::RolloutStatus;
 

@@ -116,8 +116,12 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
     };
     match stands {
         Some((name, message)) => {
-            work.restore_status(before);
-            work.actions.truncate(actions);
+            if work.latest.spec.base.is_some() || reason != Reason::InstallFailed {
+                work.restore_status(before);
+                work.actions.truncate(actions);
+            } else {
+                keep_trying(work, &name, before.phase);
+            }
             let what = if reason == Reason::HookFailed { "hook" } else { "component" };
             (Headline::new(reason, format!("{what} {name}: {message}")), Some((name, message)))
         }
@@ -127,6 +131,14 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
             conclude(work, definition, stage)
         }
     }
+}
+
+/// A first install is tried again until it succeeds; it stays failed meanwhile.
+fn keep_trying(work: &mut Work<'_>, culprit: &str, phase: RevisionPhase) {
+    let mut record = work.take_record(culprit);
+    record.state = ComponentState::Failed;
+    work.put_record(record);
+    work.status.phase = phase;
 }
 
 fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
@@ -304,8 +316,16 @@ fn rollback_by_hand(work: &mut Work<'_>) -> Option<String> {
     if under_way == Some(request) || hooks::is_running(work) {
         return None;
     }
-    let handled = work.status.last_handled_rollback.as_ref() == Some(request);
+    let mut handled = work.status.last_handled_rollback.as_ref() == Some(request);
     work.status.last_handled_rollback = Some(request.clone());
+    if !handled {
+        // What an earlier revision has handled was held until this one was made.
+        let earlier = |revision: &RevisionView| revision.status.last_handled_rollback.as_ref() == Some(request);
+        handled = work.snapshot.revisions.iter().any(earlier);
+        if handled {
+            return None;
+        }
+    }
     match permitted(work, request) {
         Err(message) => Some(message),
         Ok(_) if handled => None,

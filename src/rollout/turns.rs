@@ -35,12 +35,12 @@ pub(crate) fn turns(
     components
         .map(|component| {
             let name = component.name.as_str();
-            let runs_wanted = runs_wanted(component);
-            let own = if runs_wanted { verifications.last_write(name) } else { latest.number() };
+            let moves = !runs_wanted(component) || latest.record(name).is_some_and(|record| record.moved);
+            let own = if moves { latest.number() } else { verifications.last_write(name) };
             let upstream = component.depends_on.iter().filter_map(|up| last_write.get(up.as_str())).max();
             let written = own.max(upstream.copied().unwrap_or(0));
             last_write.insert(name, written);
-            if !runs_wanted || latest.record(name).is_some_and(|record| record.moved) {
+            if moves {
                 Turn::Move
             } else if verifications.of(component, written).is_some() {
                 Turn::Counted

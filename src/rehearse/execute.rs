@@ -1,0 +1,285 @@
+//! Carries decisions out: records, then actions, then the status, each under its
+//! conditions, and no further than the first that is refused.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
+
+use super::look::to_key;
+use super::process::{Execution, PackageId, Write};
+use super::{Happening, Note, Rehearsal};
+use crate::api::PackageRevisionSpec;
+use crate::api::wellknown::{API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION};
+use crate::package::names::{PackageName, revision_name};
+use crate::rollout::{Action, Decision, Precondition, decide};
+use crate::sim::store::{Expected, finalizers};
+use crate::sim::{Key, Refusal};
+
+const ACTOR: &str = FIELD_MANAGER;
+/// Milliseconds before a refused decision is made again; doubled each time.
+const PAUSE: u64 = 50;
+/// Everything is looked at again after this many milliseconds.
+const RESYNC: u64 = 600_000;
+
+impl Rehearsal {
+    /// Takes one step of the controller: a decision, or a write of the last one.
+    pub(super) fn controller_step(&mut self) {
+        self.steps += 1;
+        match self.process.execution.take() {
+            Some(execution) => self.carry_on(execution),
+            None => self.decide_next(),
+        }
+        let killed = self.faults.kills.front().is_some_and(|kill| *kill <= self.steps);
+        if killed || self.faults.kill_after == Some(self.steps) {
+            self.faults.kills.pop_front();
+            self.restart(self.faults.next_skew);
+        }
+    }
+
+    fn decide_next(&mut self) {
+        let now = self.now();
+        let Some(id) = self.process.take_due(now) else { return };
+        if !self.has_own_writes(&id) {
+            // It is woken when its own write arrives.
+            return;
+        }
+        self.look_at_peer(&id);
+        let Some(snapshot) = self.snapshot(&id) else {
+            self.process.interest.remove(&id);
+            return;
+        };
+        let skew = jiff::SignedDuration::from_millis(self.process.skew);
+        let time = self.world.timestamp().checked_add(skew).unwrap_or_default();
+        let decision = decide(&snapshot, time);
+        self.note_events(&id, &decision);
+        let changed = decision.status != snapshot.package.status;
+        let Decision { records, actions, status, events: _, look_again } = decision;
+        let writes: VecDeque<Write> = records
+            .into_iter()
+            .map(Write::Record)
+            .chain(actions.into_iter().map(Write::Action))
+            .chain(changed.then(|| Write::Status(Box::new(status))))
+            .collect();
+        let look_again = look_again.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1));
+        self.finish_or_go_on(Execution { package: id, writes, look_again });
+    }
+
+    fn note_events(&mut self, id: &PackageId, decision: &Decision) {
+        for event in &decision.events {
+            let what = Happening::Event(event.clone());
+            self.notes.push(Note { at: self.now(), package: Some(id.clone()), what });
+        }
+    }
+
+    /// Whether the cache holds what was last written of the package's revisions.
+    fn has_own_writes(&self, id: &PackageId) -> bool {
+        let Some((name, version)) = self.process.expected.get(id) else { return true };
+        let key = Key::new(API_VERSION, "PackageRevision", &id.namespace, name);
+        let seen =
+            self.process.cache.get(&key).map(|object| super::packages::text(object, &["metadata", "resourceVersion"]));
+        // One that is gone was deleted by us: nothing older can be decided upon.
+        seen.is_none_or(|seen| seen.parse::<u64>().unwrap_or(0) >= *version) || self.world.store.get(&key).is_none()
+    }
+
+    fn carry_on(&mut self, mut execution: Execution) {
+        let Some(write) = execution.writes.pop_front() else { return };
+        let id = execution.package.clone();
+        match self.write(&id, &write) {
+            Ok(()) => {
+                self.process.refusals.remove(&id);
+                self.finish_or_go_on(execution);
+            }
+            Err(refusal) => {
+                let what = Happening::Refused(name_of(&write), refusal);
+                self.notes.push(Note { at: self.now(), package: Some(id.clone()), what });
+                let refusals = self.process.refusals.entry(id.clone()).or_insert(0);
+                *refusals = (*refusals + 1).min(8);
+                let at = self.world.now() + (PAUSE << *refusals);
+                self.process.wake(id, at);
+            }
+        }
+    }
+
+    fn finish_or_go_on(&mut self, execution: Execution) {
+        if !execution.writes.is_empty() {
+            self.process.execution = Some(execution);
+            return;
+        }
+        let at = self.now() + execution.look_again.unwrap_or(RESYNC).min(RESYNC);
+        self.process.wake(execution.package, at);
+    }
+
+    fn write(&mut self, id: &PackageId, write: &Write) -> Result<(), Refusal> {
+        match write {
+            Write::Record(record) => {
+                let key = revision_key(id, &record.revision);
+                let expected = Expected { uid: None, resource_version: Some(record.resource_version.clone()) };
+                let status = to_value(&record.status);
+                let written = self.world.store.edit(ACTOR, &key, &expected, |object| {
+                    object.insert("status".into(), status);
+                })?;
+                self.expect(id, &record.revision, &written);
+                Ok(())
+            }
+            Write::Action(action) => self.act(id, action),
+            Write::Status(status) => {
+                let status = to_value(status);
+                let expected = Expected::default();
+                let written = self.world.store.edit(ACTOR, &id.key(), &expected, |object| {
+                    object.insert("status".into(), status);
+                });
+                written.map(|_| ())
+            }
+        }
+    }
+
+    fn expect(&mut self, id: &PackageId, revision: &str, written: &Map<String, Value>) {
+        let version = super::packages::text(written, &["metadata", "resourceVersion"]).parse().unwrap_or(0);
+        self.process.expected.insert(id.clone(), (revision.to_owned(), version));
+    }
+
+    fn act(&mut self, id: &PackageId, action: &Action) -> Result<(), Refusal> {
+        let store = &mut self.world.store;
+        match action {
+            Action::HoldPackage => hold(store, &id.key(), None, FINALIZER),
+            Action::ReleasePackage => release(store, &id.key(), None, FINALIZER),
+            Action::CreateRevision(spec) => self.create_revision(id, spec),
+            Action::HoldRevision { name, uid } => hold(store, &revision_key(id, name), Some(uid), FINALIZER_REVISION),
+            Action::ReleaseRevision { name, uid } => {
+                release(store, &revision_key(id, name), Some(uid), FINALIZER_REVISION)
+            }
+            Action::DeleteRevision { name, uid } => {
+                let key = revision_key(id, name);
+                ignore_absence(release(store, &key, Some(uid), FINALIZER_REVISION))?;
+                ignore_absence(store.delete(ACTOR, &key, &of_uid(uid)))
+            }
+            Action::Apply { object, precondition } => apply(store, object, precondition),
+            Action::Patch { object, uid, resource_version, patch } => {
+                let expected = Expected { uid: Some(uid.clone()), resource_version: resource_version.clone() };
+                let patch = patch.as_object().cloned().unwrap_or_default();
+                store.patch(ACTOR, &to_key(object), &patch, &expected).map(|_| ())
+            }
+            Action::Operate { object, uid, resource_version, spec, operation } => {
+                let expected = Expected { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
+                store
+                    .edit(ACTOR, &to_key(object), &expected, |live| operate(live, spec.as_ref(), operation))
+                    .map(|_| ())
+            }
+            Action::Delete { object, uid } => ignore_absence(store.delete(ACTOR, &to_key(object), &of_uid(uid))),
+        }
+    }
+
+    fn create_revision(&mut self, id: &PackageId, spec: &PackageRevisionSpec) -> Result<(), Refusal> {
+        let Ok(package) = PackageName::parse(&id.name) else { return Err(Refusal::NotFound) };
+        let name = revision_name(&package, spec.number);
+        let object = serde_json::json!({
+            "apiVersion": API_VERSION, "kind": "PackageRevision",
+            "metadata": {"name": name, "namespace": id.namespace, "finalizers": [FINALIZER_REVISION]},
+            "spec": spec,
+        });
+        let written = self.world.store.create(ACTOR, object.as_object().cloned().unwrap_or_default())?;
+        self.expect(id, &name, &written);
+        Ok(())
+    }
+}
+
+type Store = crate::sim::Store;
+
+fn hold(store: &mut Store, key: &Key, uid: Option<&String>, finalizer: &str) -> Result<(), Refusal> {
+    let expected = Expected { uid: uid.cloned(), resource_version: None };
+    store
+        .edit(ACTOR, key, &expected, |object| {
+            set_finalizers(object, |all| {
+                if !all.iter().any(|known| known == finalizer) {
+                    all.push(finalizer.to_owned());
+                }
+            })
+        })
+        .map(|_| ())
+}
+
+fn release(store: &mut Store, key: &Key, uid: Option<&String>, finalizer: &str) -> Result<(), Refusal> {
+    let expected = Expected { uid: uid.cloned(), resource_version: None };
+    store
+        .edit(ACTOR, key, &expected, |object| set_finalizers(object, |all| all.retain(|known| known != finalizer)))
+        .map(|_| ())
+}
+
+fn set_finalizers(object: &mut Map<String, Value>, change: impl FnOnce(&mut Vec<String>)) {
+    let mut all: Vec<String> = finalizers(object).into_iter().map(str::to_owned).collect();
+    change(&mut all);
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("finalizers".into(), all.into());
+    }
+}
+
+fn apply(store: &mut Store, object: &Map<String, Value>, precondition: &Precondition) -> Result<(), Refusal> {
+    let expected = match precondition {
+        Precondition::Absent if store.get(&Key::of(object)).is_some() => return Err(Refusal::AlreadyExists),
+        Precondition::Absent | Precondition::Any => Expected::default(),
+        Precondition::Unchanged { uid, resource_version } => {
+            Expected { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) }
+        }
+    };
+    store.apply(ACTOR, object, &expected).map(|_| ())
+}
+
+/// One write: the operation, no trace of the one before, and the whole spec.
+fn operate(live: &mut Map<String, Value>, wanted: Option<&Map<String, Value>>, operation: &Value) {
+    live.insert("operation".into(), operation.clone());
+    if let Some(Value::Object(status)) = live.get_mut("status") {
+        status.shift_remove("operationState");
+    }
+    let Some(wanted) = wanted else { return };
+    if let Some(spec) = wanted.get("spec") {
+        live.insert("spec".into(), spec.clone());
+    }
+    let fields = ["labels", "annotations"];
+    for field in fields {
+        let given = wanted.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
+        let Some(Value::Object(metadata)) = live.get_mut("metadata") else { continue };
+        let own = metadata.entry(field.to_owned()).or_insert_with(|| Value::Object(Map::new()));
+        if let (Value::Object(own), Some(given)) = (own, given) {
+            own.extend(given.clone());
+        }
+    }
+}
+
+fn revision_key(id: &PackageId, name: &str) -> Key {
+    Key::new(API_VERSION, "PackageRevision", &id.namespace, name)
+}
+
+fn of_uid(uid: &str) -> Expected {
+    Expected { uid: Some(uid.to_owned()), resource_version: None }
+}
+
+/// What is gone already need not be taken away.
+fn ignore_absence(written: Result<(), Refusal>) -> Result<(), Refusal> {
+    match written {
+        Err(Refusal::NotFound) => Ok(()),
+        other => other,
+    }
+}
+
+fn to_value(status: &impl serde::Serialize) -> Value {
+    serde_json::to_value(status).unwrap_or_default()
+}
+
+fn name_of(write: &Write) -> String {
+    match write {
+        Write::Record(record) => format!("record {}", record.revision),
+        Write::Status(_) => "status".to_owned(),
+        Write::Action(action) => match action {
+            Action::HoldPackage => "hold the package".to_owned(),
+            Action::ReleasePackage => "release the package".to_owned(),
+            Action::CreateRevision(spec) => format!("create revision {}", spec.number),
+            Action::HoldRevision { name, .. } => format!("hold {name}"),
+            Action::ReleaseRevision { name, .. } => format!("release {name}"),
+            Action::DeleteRevision { name, .. } => format!("delete {name}"),
+            Action::Apply { object, .. } => format!("apply {}", Key::of(object)),
+            Action::Patch { object, .. } => format!("patch {object}"),
+            Action::Operate { object, .. } => format!("operate {object}"),
+            Action::Delete { object, .. } => format!("delete {object}"),
+        },
+    }
+}

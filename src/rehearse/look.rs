@@ -1,0 +1,112 @@
+//! Looks at a Package: the snapshot that a decision is made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::Rehearsal;
+use super::packages::text;
+use super::process::PackageId;
+use crate::api::wellknown::{ANNOTATION_ADOPT, FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
+use crate::engine::ObjectKey;
+use crate::package::names::child_name;
+use crate::ready::evidence::Lookup;
+use crate::rollout::live::Live;
+use crate::rollout::{Cluster, PackageView, Snapshot, needs};
+use crate::sim::{Key, Object};
+
+const SOURCES: [&str; 4] = ["HelmRepository", "HelmChart", "OCIRepository", "GitRepository"];
+
+impl Rehearsal {
+    /// What a decision about a Package is made from.
+    pub(super) fn snapshot(&mut self, id: &PackageId) -> Option<Snapshot> {
+        let mut snapshot = self.snapshot_without_peers(id)?;
+        let now = self.now();
+        let peers = self.process.peers.iter().filter(|(other, _)| *other != id);
+        snapshot.peers = peers
+            .map(|(other, peer)| {
+                let since = self.process.seen.get(other).map_or(now, |seen| seen.since);
+                let mut peer = peer.clone();
+                peer.still_for = Duration::from_millis(now - since);
+                peer
+            })
+            .collect();
+        let wanted = needs(&snapshot);
+        let keys: BTreeSet<ObjectKey> = wanted.as_package.into_iter().chain(wanted.as_windlass).collect();
+        snapshot.objects = keys.iter().map(|key| (key.clone(), self.look_up(key))).collect();
+        let own = self.process.peers.get(id);
+        let children = own.iter().flat_map(|peer| peer.children.iter().chain(&peer.sources));
+        let interest = children.chain(&keys).map(to_key).collect();
+        self.process.interest.insert(id.clone(), interest);
+        Some(snapshot)
+    }
+
+    pub(super) fn snapshot_without_peers(&mut self, id: &PackageId) -> Option<Snapshot> {
+        let package = self.package_view(id)?;
+        let revisions = self.revision_views(id);
+        let children = self.children(&package);
+        let cluster = self.cluster(&package);
+        let ours = |object: &Object| text(object, &["metadata", "labels", LABEL_MANAGED_BY]) == FIELD_MANAGER;
+        let sources = SOURCES
+            .iter()
+            .flat_map(|kind| self.process.cache.list(kind, &id.namespace))
+            .filter(|(_, object)| ours(object))
+            .map(|(_, object)| live(object))
+            .collect();
+        Some(Snapshot { package, revisions, children, sources, objects: BTreeMap::new(), peers: Vec::new(), cluster })
+    }
+
+    /// Labelled children, and whatever stands where one is wanted or is given.
+    fn children(&self, package: &PackageView) -> Vec<Live> {
+        let names: BTreeSet<String> = package
+            .definition
+            .iter()
+            .flat_map(|definition| definition.components.iter().map(|c| child_name(&definition.name, &c.name)))
+            .collect();
+        let given = format!("{}/{}/", package.namespace, package.name);
+        let concerns = |key: &Key, object: &Map<String, Value>| {
+            text(object, &["metadata", "labels", LABEL_PACKAGE]) == package.name.as_str()
+                || names.contains(&key.name)
+                || text(object, &["metadata", "annotations", ANNOTATION_ADOPT]).starts_with(&given)
+        };
+        let kinds = ["HelmRelease", "Application"];
+        let objects = kinds.iter().flat_map(|kind| self.process.cache.list(kind, &package.namespace));
+        objects.filter(|(key, object)| concerns(key, object)).map(|(_, object)| live(object)).collect()
+    }
+
+    fn cluster(&self, package: &PackageView) -> Cluster {
+        let namespace = Key::new("v1", "Namespace", "", &package.namespace);
+        let namespace = self.process.cache.get(&namespace);
+        Cluster {
+            engines: self.settings.engines.clone(),
+            default_engine: None,
+            kubernetes: self.settings.kubernetes.clone(),
+            namespace_terminating: namespace.is_some_and(|namespace| crate::sim::store::is_deleting(namespace)),
+            crd_terminating: self.settings.crd_terminating,
+            argo_project: "default".into(),
+            requirements_settle: self.settings.requirements_settle,
+            default_service_account: None,
+            require_service_account: false,
+            watching_for: Duration::from_millis(self.now() - self.process.started),
+        }
+    }
+
+    fn look_up(&self, key: &ObjectKey) -> Lookup {
+        if !self.world.knows(&key.api_version, &key.kind) {
+            return Lookup::KindUnknown;
+        }
+        match self.process.cache.get(&to_key(key)) {
+            Some(object) => Lookup::Found(Value::Object(object.as_ref().clone())),
+            None => Lookup::Absent,
+        }
+    }
+}
+
+fn live(object: &Object) -> Live {
+    Live::new(object.as_ref().clone())
+}
+
+pub(super) fn to_key(key: &ObjectKey) -> Key {
+    Key::new(&key.api_version, &key.kind, &key.namespace, &key.name)
+}

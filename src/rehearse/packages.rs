@@ -1,0 +1,174 @@
+//! Packages and revisions as they are in the cache, read once for each version.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::process::PackageId;
+use super::{Rehearsal, process::Seen};
+use crate::api::wellknown::FINALIZER_REVISION;
+use crate::api::{DeletionPolicy, PackageRevisionSpec, PackageSpec};
+use crate::package::definition::{Definition, parse};
+use crate::package::names::PackageName;
+use crate::package::violation::{Code, Violation};
+use crate::rollout::{PackageView, Peer, RevisionView, peer};
+use crate::sim::{Key, Object};
+
+/// What was read of each version of an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parsed {
+    definitions: BTreeMap<PackageId, (String, Result<Definition, Vec<Violation>>)>,
+    revisions: BTreeMap<String, PackageRevisionSpec>,
+}
+
+impl Parsed {
+    /// The definition of a Package; read again only when its spec is another.
+    fn definition(&mut self, id: &PackageId, spec: &Value) -> Result<Definition, Vec<Violation>> {
+        let text = spec.to_string();
+        if let Some((known, definition)) = self.definitions.get(id)
+            && *known == text
+        {
+            return definition.clone();
+        }
+        let definition = match serde_json::from_value::<PackageSpec>(spec.clone()) {
+            Ok(spec) => parse(&id.name, &id.namespace, &spec),
+            Err(error) => Err(vec![Violation::new(Code::WrongType, "/spec", error.to_string())]),
+        };
+        self.definitions.insert(id.clone(), (text, definition.clone()));
+        definition
+    }
+
+    fn revision(&mut self, object: &Map<String, Value>) -> Option<PackageRevisionSpec> {
+        let uid = text(object, &["metadata", "uid"]).to_owned();
+        if let Some(known) = self.revisions.get(&uid) {
+            return Some(known.clone());
+        }
+        let spec: PackageRevisionSpec = serde_json::from_value(object.get("spec")?.clone()).ok()?;
+        self.revisions.insert(uid, spec.clone());
+        Some(spec)
+    }
+}
+
+impl Rehearsal {
+    /// A Package as it is seen.
+    pub(super) fn package_view(&mut self, id: &PackageId) -> Option<PackageView> {
+        let object = self.process.cache.get(&id.key()).cloned()?;
+        let name = PackageName::parse(&id.name).ok()?;
+        let spec = object.get("spec").cloned().unwrap_or_default();
+        let now = self.now();
+        let seen = self.process.seen.entry(id.clone());
+        let seen = seen.or_insert_with(|| Seen { spec: spec.to_string(), since: now });
+        if seen.spec != spec.to_string() {
+            *seen = Seen { spec: spec.to_string(), since: now };
+        }
+        let still_for = std::time::Duration::from_millis(now - seen.since);
+        let policy = spec.get("deletionPolicy").and_then(Value::as_str);
+        Some(PackageView {
+            name,
+            namespace: id.namespace.clone(),
+            uid: text(&object, &["metadata", "uid"]).to_owned(),
+            resource_version: text(&object, &["metadata", "resourceVersion"]).to_owned(),
+            generation: crate::sim::store::generation(&object),
+            deleting: crate::sim::store::is_deleting(&object),
+            finalizers: crate::sim::store::finalizers(&object).into_iter().map(str::to_owned).collect(),
+            annotations: texts(&object, "annotations"),
+            labels: texts(&object, "labels"),
+            suspend: spec.get("suspend").and_then(Value::as_bool).unwrap_or(false),
+            deletion_policy: if policy == Some("Orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Uninstall },
+            definition: self.process.parsed.definition(id, &spec),
+            status: status(&object),
+            still_for,
+        })
+    }
+
+    /// The revisions of a Package, numbers rising.
+    pub(super) fn revision_views(&mut self, id: &PackageId) -> Vec<RevisionView> {
+        let objects: Vec<(Key, Object)> = self
+            .process
+            .cache
+            .list("PackageRevision", &id.namespace)
+            .filter(|(_, object)| text(object, &["spec", "package"]) == id.name)
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect();
+        let mut views: Vec<RevisionView> = objects
+            .into_iter()
+            .filter_map(|(key, object)| {
+                Some(RevisionView {
+                    name: key.name,
+                    uid: text(&object, &["metadata", "uid"]).to_owned(),
+                    resource_version: text(&object, &["metadata", "resourceVersion"]).to_owned(),
+                    deleting: crate::sim::store::is_deleting(&object),
+                    held: crate::sim::store::finalizers(&object).contains(&FINALIZER_REVISION),
+                    spec: self.process.parsed.revision(&object)?,
+                    status: status(&object),
+                })
+            })
+            .collect();
+        views.sort_by_key(RevisionView::number);
+        views
+    }
+
+    /// Packages there are.
+    pub(super) fn package_ids(&self) -> Vec<PackageId> {
+        let packages = self.process.cache.objects.keys().filter(|key| key.kind == "Package");
+        packages.map(|key| PackageId::new(&key.namespace, &key.name)).collect()
+    }
+
+    /// Brings what the others know of a Package up to date.
+    pub(super) fn look_at_peer(&mut self, id: &PackageId) {
+        match self.snapshot_without_peers(id) {
+            Some(snapshot) => {
+                let peer = peer(&snapshot);
+                self.process.peers.insert(id.clone(), peer);
+            }
+            None => {
+                self.process.peers.remove(id);
+            }
+        }
+    }
+
+    /// Packages for which something may have changed with another one: those
+    /// that require it, directly or through others, those it requires, and those
+    /// that claim the same.
+    pub(super) fn concerned_by(&self, id: &PackageId) -> Vec<PackageId> {
+        let Some(changed) = self.process.peers.get(id) else {
+            return self.package_ids();
+        };
+        let names = |peer: &Peer, name: &PackageName| peer.requires.iter().any(|required| required.name == *name);
+        let mut concerned: Vec<&PackageId> = Vec::new();
+        let mut frontier = vec![&changed.name];
+        while let Some(name) = frontier.pop() {
+            for (other, peer) in &self.process.peers {
+                if names(peer, name) && !concerned.contains(&other) {
+                    concerned.push(other);
+                    frontier.push(&peer.name);
+                }
+            }
+        }
+        let shares =
+            |peer: &Peer| !peer.claims.is_disjoint(&changed.claims) || !peer.children.is_disjoint(&changed.children);
+        let others = self
+            .process
+            .peers
+            .iter()
+            .filter(|(other, peer)| *other != id && (names(changed, &peer.name) || shares(peer)));
+        concerned.into_iter().chain(others.map(|(other, _)| other)).filter(|other| *other != id).cloned().collect()
+    }
+}
+
+/// A status, or what an object without one has.
+fn status<T: serde::de::DeserializeOwned + Default>(object: &Map<String, Value>) -> T {
+    object.get("status").and_then(|status| serde_json::from_value(status.clone()).ok()).unwrap_or_default()
+}
+
+fn texts(object: &Map<String, Value>, field: &str) -> BTreeMap<String, String> {
+    let map = object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
+    let pairs = map.into_iter().flatten();
+    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+pub(super) fn text<'a>(object: &'a Map<String, Value>, path: &[&str]) -> &'a str {
+    let Some((first, rest)) = path.split_first() else { return "" };
+    let found = rest.iter().try_fold(object.get(*first), |value, key| Some(value?.get(*key)));
+    found.flatten().and_then(Value::as_str).unwrap_or("")
+}

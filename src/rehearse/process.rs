@@ -1,0 +1,106 @@
+//! What one controller process remembers: nothing that a restart may not lose.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+use super::cache::Cache;
+use crate::api::PackageStatus;
+use crate::rollout::{Action, Peer, Record};
+use crate::sim::Key;
+
+/// Names a Package.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PackageId {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl PackageId {
+    /// An id of its parts.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        Key::new("windlass.dev/v1alpha1", "Package", &self.namespace, &self.name)
+    }
+}
+
+impl fmt::Display for PackageId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// One write of a decision.
+#[derive(Clone, Debug)]
+pub(super) enum Write {
+    Record(Record),
+    Action(Action),
+    Status(Box<PackageStatus>),
+}
+
+/// A decision that is being carried out, one write after the other.
+#[derive(Clone, Debug)]
+pub(super) struct Execution {
+    pub package: PackageId,
+    pub writes: VecDeque<Write>,
+    pub look_again: Option<u64>,
+}
+
+/// A spec, and since when this process has seen no other.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub spec: String,
+    pub since: u64,
+}
+
+/// A controller process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Process {
+    pub started: u64,
+    /// Milliseconds by which its clock is ahead.
+    pub skew: i64,
+    pub cache: Cache,
+    /// When each Package is to be looked at.
+    pub queue: BTreeMap<PackageId, u64>,
+    pub execution: Option<Execution>,
+    /// The revision last written for each Package, and its resource version:
+    /// nothing is decided upon an older one.
+    pub expected: BTreeMap<PackageId, (String, u64)>,
+    pub seen: BTreeMap<PackageId, Seen>,
+    pub peers: BTreeMap<PackageId, Peer>,
+    /// Objects that a Package's last decision was made from.
+    pub interest: BTreeMap<PackageId, BTreeSet<Key>>,
+    /// Refused writes in a row, for the pause before the next attempt.
+    pub refusals: BTreeMap<PackageId, u32>,
+    pub parsed: super::packages::Parsed,
+}
+
+impl Process {
+    pub fn started(at: u64, skew: i64) -> Self {
+        Self { started: at, skew, ..Self::default() }
+    }
+
+    pub fn next_due(&self) -> Option<u64> {
+        if self.execution.is_some() {
+            return Some(0);
+        }
+        self.queue.values().min().copied()
+    }
+
+    /// The package whose turn it is.
+    pub fn take_due(&mut self, now: u64) -> Option<PackageId> {
+        let due = self.queue.iter().filter(|(_, due)| **due <= now).min_by_key(|(_, due)| **due);
+        let id = due.map(|(id, _)| id.clone())?;
+        self.queue.remove(&id);
+        Some(id)
+    }
+
+    /// Looks at a Package at a time, or earlier.
+    pub fn wake(&mut self, id: PackageId, at: u64) {
+        self.queue.entry(id).and_modify(|due| *due = (*due).min(at)).or_insert(at);
+    }
+}

@@ -1,0 +1,24 @@
+//! A simulated cluster with virtual time: an API server, the engines, Helm,
+//! workloads and operators, as far as an upgrade of several releases sees them.
+//!
+//! It is written against what the real controllers were seen to do and shares no
+//! code with what decides: what both believe wrongly would never show.
+//!
+//! * [`store`]: objects with generations, resource versions, field managers and
+//!   finalizers, and the log of every change;
+//! * [`chart`]: what charts hold, and how their releases behave;
+//! * [`world`]: time, and everything that happens by itself in it.
+
+pub mod chart;
+pub mod store;
+pub mod world;
+
+mod argo;
+mod conditions;
+mod flux;
+mod helm;
+mod json;
+mod workload;
+
+pub use store::{Change, Key, Object, Refusal, Store, Verb};
+pub use world::{Task, World};

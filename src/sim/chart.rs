@@ -1,0 +1,198 @@
+//! What charts hold, and how releases of them behave: the script of a
+//! simulated cluster. Whatever is not scripted works, after a second.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::json;
+use super::store::Key;
+
+/// One object that a chart renders. `{release}` and `{version}` in names and
+/// texts of the spec are replaced.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Name.
+    pub name: String,
+    /// Spec.
+    pub spec: Value,
+}
+
+impl Template {
+    /// A Deployment that runs the chart's version.
+    pub fn deployment() -> Self {
+        Self::new("apps/v1", "Deployment", "{release}", json!({"release": "{release}", "version": "{version}"}))
+    }
+
+    /// A Job that runs once.
+    pub fn job() -> Self {
+        Self::new("batch/v1", "Job", "{release}", json!({"release": "{release}", "version": "{version}"}))
+    }
+
+    /// Any other object.
+    pub fn new(api_version: &str, kind: &str, name: &str, spec: Value) -> Self {
+        Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), spec }
+    }
+
+    pub(crate) fn render(&self, namespace: &str, release: &str, version: &str, config: &str) -> Map<String, Value> {
+        let fill = |text: &str| text.replace("{release}", release).replace("{version}", version);
+        let mut spec = filled(&self.spec, &fill);
+        if let Value::Object(spec) = &mut spec {
+            spec.insert("config".into(), config.into());
+        }
+        let mut object = Map::new();
+        object.insert("apiVersion".into(), self.api_version.clone().into());
+        object.insert("kind".into(), self.kind.clone().into());
+        object.insert("metadata".into(), json!({"name": fill(&self.name)}));
+        if !matches!(self.kind.as_str(), "CustomResourceDefinition" | "Namespace") {
+            json::set(&mut object, &["metadata", "namespace"], namespace.into());
+        }
+        object.insert("spec".into(), spec);
+        object
+    }
+}
+
+fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => fill(text).into(),
+        Value::Array(items) => items.iter().map(|item| filled(item, fill)).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), filled(value, fill))).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// How the installation or upgrade of a release goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Its workload becomes ready.
+    Succeeds,
+    /// The first attempts are refused, then it succeeds.
+    FailsFirst(u32),
+    /// Every attempt is refused at once.
+    Fails,
+    /// Its workload never becomes ready; a Job fails.
+    Hangs,
+}
+
+/// Time and outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Behaviour {
+    /// Milliseconds until the workload is ready.
+    pub takes: u64,
+    /// What comes of it.
+    pub outcome: Outcome,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self { takes: 1000, outcome: Outcome::Succeeds }
+    }
+}
+
+/// What an operator does for a resource at one of its versions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Care {
+    /// It brings the resource to its own version and says so.
+    #[default]
+    Reports,
+    /// It reports that the resource failed.
+    Fails,
+    /// It never says anything.
+    Silent,
+}
+
+/// A Deployment that looks after resources of a kind, and reports on them late.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// Namespace and name of its Deployment.
+    pub deployment: (String, String),
+    /// Group and version of the resources.
+    pub api_version: String,
+    /// Kind of the resources.
+    pub kind: String,
+    /// Milliseconds until it has seen to a resource.
+    pub takes: u64,
+    /// Whether the condition Available stays True while it works.
+    pub stays_true: bool,
+    /// What it does at which version; reports at all others.
+    pub care: BTreeMap<String, Care>,
+}
+
+impl Operator {
+    /// An operator that reports after `takes` milliseconds, its condition
+    /// staying True meanwhile.
+    pub fn new(namespace: &str, deployment: &str, api_version: &str, kind: &str, takes: u64) -> Self {
+        Self {
+            deployment: (namespace.into(), deployment.into()),
+            api_version: api_version.into(),
+            kind: kind.into(),
+            takes,
+            stays_true: true,
+            care: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn deployment_key(&self) -> Key {
+        Key::new("apps/v1", "Deployment", &self.deployment.0, &self.deployment.1)
+    }
+}
+
+/// A commit of the Git repository that charts at a path come from.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// 40 hex digits.
+    pub id: String,
+    /// Version of the chart in each directory.
+    pub charts: BTreeMap<String, String>,
+}
+
+/// Everything that is scripted.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    /// Objects of charts, by name; one Deployment for all others.
+    pub charts: BTreeMap<String, Vec<Template>>,
+    /// Charts, by name and version, that are not published before a time.
+    /// `u64::MAX`: never.
+    pub published: BTreeMap<(String, String), u64>,
+    /// How releases behave, by release and chart version; `*` stands for all.
+    pub behaviours: BTreeMap<(String, String), Behaviour>,
+    /// Releases whose uninstallation fails for ever.
+    pub stuck_uninstalls: BTreeSet<String>,
+    /// Releases and versions whose synchronisation by Argo CD never ends.
+    pub hanging_syncs: BTreeSet<(String, String)>,
+    /// Operators.
+    pub operators: Vec<Operator>,
+    /// The Git repository, oldest commit first; its branch is at the last.
+    pub commits: Vec<Commit>,
+}
+
+impl Script {
+    /// How a release of a version behaves.
+    pub fn behaviour(&self, release: &str, version: &str) -> Behaviour {
+        let find = |version: &str| self.behaviours.get(&(release.to_owned(), version.to_owned())).copied();
+        find(version).or_else(|| find("*")).unwrap_or_default()
+    }
+
+    /// Scripts a release at a chart version.
+    pub fn behave(&mut self, release: &str, version: &str, outcome: Outcome, takes: u64) {
+        self.behaviours.insert((release.into(), version.into()), Behaviour { takes, outcome });
+    }
+
+    /// Whether a chart can be had now.
+    pub(crate) fn has_chart(&self, chart: &str, version: &str, now: u64) -> bool {
+        let from = self.published.get(&(chart.to_owned(), version.to_owned()));
+        from.is_none_or(|from| *from <= now)
+    }
+
+    pub(crate) fn templates(&self, chart: &str) -> Vec<Template> {
+        self.charts.get(chart).cloned().unwrap_or_else(|| vec![Template::deployment()])
+    }
+
+    pub(crate) fn commit(&self, id: &str) -> Option<&Commit> {
+        self.commits.iter().find(|commit| commit.id == id)
+    }
+}

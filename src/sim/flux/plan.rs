@@ -1,0 +1,113 @@
+//! What a HelmRelease asks for.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::sim::helm::{Identity, Plan};
+use crate::sim::json;
+use crate::sim::store::{Key, Store};
+
+type Object = Map<String, Value>;
+
+const SOURCES: &str = "source.toolkit.fluxcd.io/v1";
+
+/// The source of the chart: what `chartRef` names, or the HelmChart that is made
+/// for `chart`.
+pub(super) fn chart_key(release: &Key, object: &Object) -> Option<Key> {
+    let kind = json::text(object, &["spec", "chartRef", "kind"]);
+    if !kind.is_empty() {
+        let name = json::text(object, &["spec", "chartRef", "name"]);
+        return Some(Key::new(SOURCES, kind, &release.namespace, name));
+    }
+    json::at(object, &["spec", "chart"])?;
+    Some(Key::new(SOURCES, "HelmChart", &release.namespace, &format!("{}-{}", release.namespace, release.name)))
+}
+
+/// The HelmChart that is made for `spec.chart`.
+pub(super) fn own_chart(release: &Key, object: &Object) -> Option<Object> {
+    let spec = json::at(object, &["spec", "chart", "spec"])?.clone();
+    let key = chart_key(release, object)?;
+    let chart = json!({
+        "apiVersion": key.api_version, "kind": key.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": spec,
+    });
+    chart.as_object().cloned()
+}
+
+/// Identity of the release: namespace of Helm's records, and name.
+pub(super) fn identity(release: &Key, object: &Object) -> Identity {
+    let spec = |field| Some(json::text(object, &["spec", field])).filter(|text| !text.is_empty());
+    let storage = spec("storageNamespace").unwrap_or(&release.namespace).to_owned();
+    let name = match (spec("releaseName"), spec("targetNamespace")) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(target)) => format!("{target}-{}", release.name),
+        (None, None) => release.name.clone(),
+    };
+    (storage, name)
+}
+
+/// The plan of a HelmRelease, from the artifact that its source shows.
+pub(super) fn plan(store: &Store, release: &Key, object: &Object) -> Option<Plan> {
+    let chart_key = chart_key(release, object)?;
+    let source = store.get(&chart_key)?;
+    let revision = json::text(source, &["status", "artifact", "revision"]);
+    let (chart, version, shown) = if chart_key.kind == "OCIRepository" {
+        let (tag, digest) = revision.split_once('@').unwrap_or((revision, ""));
+        let short: String = digest.strip_prefix("sha256:").unwrap_or(digest).chars().take(12).collect();
+        let url = json::text(source, &["spec", "url"]);
+        (url.rsplit('/').next().unwrap_or(url), tag, format!("{tag}+{short}"))
+    } else {
+        let name = json::text(source, &["spec", "chart"]);
+        (name.rsplit('/').next().unwrap_or(name), revision, revision.to_owned())
+    };
+    let spec = |field| Some(json::text(object, &["spec", field])).filter(|text| !text.is_empty());
+    Some(Plan {
+        identity: identity(release, object),
+        namespace: spec("targetNamespace").unwrap_or(&release.namespace).to_owned(),
+        chart: chart.to_owned(),
+        version: version.to_owned(),
+        shown,
+        rendered_with: post_renderers(object),
+        config: config(store, release, object),
+        kept: kept(object),
+    })
+}
+
+/// Digest of the values, those of ConfigMaps and Secrets included.
+fn config(store: &Store, release: &Key, object: &Object) -> String {
+    let values = json::at(object, &["spec", "values"]).cloned().unwrap_or_else(|| json!({}));
+    let references = json::at(object, &["spec", "valuesFrom"]).and_then(Value::as_array);
+    let found: Vec<Value> = references
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .map(|reference| {
+            let key =
+                Key::new("v1", json::text(reference, &["kind"]), &release.namespace, json::text(reference, &["name"]));
+            store.get(&key).and_then(|object| object.get("data")).cloned().unwrap_or(Value::Null)
+        })
+        .collect();
+    if found.is_empty() { json::digest(&values) } else { json::digest(&json!([values, found])) }
+}
+
+/// What a release is rendered with, beyond chart and values.
+fn post_renderers(object: &Object) -> String {
+    let part = |field| json::at(object, &["spec", field]).cloned().unwrap_or(Value::Null);
+    json::digest(&json!([part("postRenderers"), part("commonMetadata")]))
+}
+
+/// Kinds that a post-renderer annotates with Helm's resource policy `keep`.
+fn kept(object: &Object) -> BTreeSet<String> {
+    let renderers = json::at(object, &["spec", "postRenderers"]).and_then(Value::as_array);
+    let patches = renderers
+        .into_iter()
+        .flatten()
+        .filter_map(|renderer| renderer.pointer("/kustomize/patches").and_then(Value::as_array))
+        .flatten();
+    patches
+        .filter(|patch| patch.get("patch").and_then(Value::as_str).is_some_and(|p| p.contains("resource-policy: keep")))
+        .filter_map(|patch| patch.pointer("/target/kind").and_then(Value::as_str).map(str::to_owned))
+        .collect()
+}

@@ -1,0 +1,187 @@
+//! Time, and everything that happens by itself in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::argo::Argo;
+use super::chart::Script;
+use super::flux::Flux;
+use super::helm::Helm;
+use super::json;
+use super::store::{Key, Store};
+
+/// One thing that a part of the cluster is about to do.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Task {
+    /// source-controller looks at a source.
+    Source(Key),
+    /// helm-controller puts a HelmRelease into its queue.
+    HelmQueue(Key),
+    /// A worker of helm-controller takes the next step with a HelmRelease.
+    HelmStep(Key),
+    /// Argo CD compares an Application with the cluster.
+    ArgoCompare(Key),
+    /// Argo CD goes on with an Application's operation.
+    ArgoOperate(Key),
+    /// Argo CD goes on with an Application's deletion.
+    ArgoDelete(Key),
+    /// Kubernetes looks at a Deployment or Job.
+    Workload(Key),
+    /// An operator looks at a resource, or has seen to it.
+    Care(Key, bool),
+}
+
+impl Task {
+    /// The part of the cluster that does it.
+    pub fn part(&self) -> Part {
+        match self {
+            Self::Source(_) => Part::SourceController,
+            Self::HelmQueue(_) | Self::HelmStep(_) => Part::HelmController,
+            Self::ArgoCompare(_) | Self::ArgoOperate(_) | Self::ArgoDelete(_) => Part::ArgoCd,
+            Self::Workload(_) => Part::Kubernetes,
+            Self::Care(..) => Part::Operators,
+        }
+    }
+}
+
+/// A part of the cluster that can be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// source-controller.
+    SourceController,
+    /// helm-controller.
+    HelmController,
+    /// Argo CD.
+    ArgoCd,
+    /// What makes Deployments and Jobs run.
+    Kubernetes,
+    /// Operators.
+    Operators,
+}
+
+/// Names a task that is due: its time, and its place among those of that time.
+pub type TaskId = (u64, u64);
+
+/// The whole cluster.
+#[derive(Clone, Debug, Default)]
+pub struct World {
+    /// The API server.
+    pub store: Store,
+    /// What is scripted.
+    pub script: Script,
+    /// Parts that are stopped: their tasks wait.
+    pub stopped: BTreeSet<Part>,
+    pub(super) helm: Helm,
+    pub(super) flux: Flux,
+    pub(super) argo: Argo,
+    now: u64,
+    tasks: BTreeMap<TaskId, Task>,
+    sequence: u64,
+    reacted: usize,
+}
+
+impl World {
+    /// An empty cluster.
+    pub fn new(script: Script) -> Self {
+        Self { script, ..Self::default() }
+    }
+
+    /// Virtual time, in milliseconds.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Virtual time as a timestamp.
+    pub fn timestamp(&self) -> jiff::Timestamp {
+        json::timestamp(self.now)
+    }
+
+    /// Lets time pass without anything happening.
+    pub fn wait_until(&mut self, time: u64) {
+        self.now = self.now.max(time);
+        self.store.set_now(self.now);
+    }
+
+    /// Takes note of writes from outside: what follows from them is scheduled.
+    pub fn settle_writes(&mut self) {
+        while let Some(change) = self.store.log().get(self.reacted).cloned() {
+            self.reacted += 1;
+            self.flux_react(&change);
+            self.argo_react(&change);
+            self.workloads_react(&change);
+        }
+    }
+
+    /// When something happens next by itself.
+    pub fn next_due(&self) -> Option<u64> {
+        self.due().next().map(|(id, _)| id.0.max(self.now))
+    }
+
+    /// What will happen by itself, soonest first.
+    pub fn due(&self) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.tasks.iter().filter(|(_, task)| !self.stopped.contains(&task.part())).map(|(id, task)| (*id, task))
+    }
+
+    /// Lets the next thing happen.
+    pub fn step(&mut self) -> bool {
+        let next = self.due().next().map(|(id, _)| id);
+        next.is_some_and(|id| self.run(id))
+    }
+
+    /// Lets one of the things that are due happen, even before its time.
+    pub fn run(&mut self, id: TaskId) -> bool {
+        let Some(task) = self.tasks.remove(&id) else { return false };
+        self.wait_until(id.0);
+        match &task {
+            Task::Source(key) => self.source_step(key),
+            Task::HelmQueue(key) => self.helm_enqueue(key),
+            Task::HelmStep(key) => self.helm_step(key),
+            Task::ArgoCompare(key) => self.argo_compare(key),
+            Task::ArgoOperate(key) => self.argo_operate(key),
+            Task::ArgoDelete(key) => self.argo_delete(key),
+            Task::Workload(key) => self.workload_step(key),
+            Task::Care(key, done) => self.care_step(key, *done),
+        }
+        self.settle_writes();
+        true
+    }
+
+    /// Schedules a task; one that is the same and due earlier stands for it.
+    pub(super) fn schedule(&mut self, delay: u64, task: Task) {
+        let due = self.now + delay;
+        let same = |id: &TaskId, other: &Task| *other == task && id.0 <= due;
+        if self.tasks.iter().any(|(id, other)| same(id, other)) {
+            return;
+        }
+        self.sequence += 1;
+        self.tasks.insert((due, self.sequence), task);
+    }
+
+    /// Tasks in the order of their times, without the times: for comparing two
+    /// worlds.
+    pub fn pending(&self) -> Vec<(u64, Task)> {
+        let mut pending: Vec<(u64, Task)> =
+            self.tasks.iter().map(|(id, task)| (id.0.saturating_sub(self.now), task.clone())).collect();
+        pending.sort();
+        pending
+    }
+
+    /// Whether the cluster knows a kind: built in, an engine's, or defined by a
+    /// CustomResourceDefinition named `<plural>.<group>` with the kind in its spec.
+    pub fn knows(&self, api_version: &str, kind: &str) -> bool {
+        let Some((group, _)) = api_version.split_once('/') else { return true };
+        if matches!(group, "apps" | "batch" | "windlass.dev" | "argoproj.io") || group.ends_with(".fluxcd.io") {
+            return true;
+        }
+        let mut defined = self.store.list("CustomResourceDefinition").map(|(_, definition)| definition).peekable();
+        if defined.peek().is_none() {
+            // A world without definitions knows every kind.
+            return true;
+        }
+        let names = |definition: &Map<String, Value>| {
+            json::text(definition, &["spec", "group"]) == group && json::text(definition, &["spec", "kind"]) == kind
+        };
+        defined.any(|definition| names(definition))
+    }
+}

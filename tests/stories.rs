@@ -1,0 +1,20 @@
+//! Upgrades told as stories: the decisions of Windlass played on a simulated
+//! cluster, and what the cluster's own log says about it.
+
+#[path = "stories/play.rs"]
+mod play;
+
+#[path = "stories/failure.rs"]
+mod failure;
+#[path = "stories/hooks.rs"]
+mod hooks;
+#[path = "stories/order.rs"]
+mod order;
+#[path = "stories/ownership.rs"]
+mod ownership;
+#[path = "stories/packages.rs"]
+mod packages;
+#[path = "stories/pauses.rs"]
+mod pauses;
+#[path = "stories/uninstall.rs"]
+mod uninstall;

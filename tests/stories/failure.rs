@@ -1,0 +1,177 @@
+//! What a failure leads to.
+
+use rstest::rstest;
+use serde_json::json;
+use windlass::api::Engine;
+use windlass::sim::chart::{Care, Outcome, Script};
+
+use crate::play::{Play, component, kubevirt, kubevirt_script, package};
+
+/// The resource goes back first. It cannot report the old version while the new
+/// operator runs, and nobody waits for that.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn operator_and_resource_go_back_newest_first(#[case] engine: Engine) {
+    let mut script = kubevirt_script(5000);
+    script.operators[0].care.insert("2.0.0".into(), Care::Fails);
+    let mut play = Play::new(engine, script);
+    play.commit("kubevirt", kubevirt("1.0.0", "1.0.0", "1.0.0", json!({})));
+    play.until_ready("kubevirt");
+    let position = play.position();
+    play.commit("kubevirt", kubevirt("2.0.0", "2.0.0", "2.0.0", json!({"safe": true})));
+    play.until("kubevirt", "UpgradeRolledBack");
+    assert_eq!(
+        play.moves_since(position),
+        ["kubevirt-operator", "kubevirt-kubevirt", "kubevirt-kubevirt", "kubevirt-operator"]
+    );
+    assert_eq!(play.runs("operator").as_deref(), Some("1.0.0"));
+    assert_eq!(play.status("kubevirt").version.as_deref(), Some("1.0.0"));
+    let back = play.position();
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.moves_since(back), Vec::<String>::new(), "a rolled back package is left alone");
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_component_that_is_new_since_then_is_removed_by_the_rollback(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("c", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[]), component("c", "1.0.0", &["a"])]));
+    play.until_ready("app");
+    let components =
+        vec![component("a", "2.0.0", &[]), component("b", "2.0.0", &["a"]), component("c", "2.0.0", &["b"])];
+    let mut spec = package("2.0.0", components);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "UpgradeRolledBack");
+    assert_eq!(play.runs("a").as_deref(), Some("1.0.0"));
+    assert_eq!(play.runs("b"), None);
+    assert_eq!(play.runs("c").as_deref(), Some("1.0.0"));
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn an_unsafe_revision_in_between_forbids_the_way_back(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("b", "1.9.0", Outcome::Hangs, 1000);
+    script.behave("b", "1.9.1", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    let commit = |play: &mut Play, version: &str, safe: bool| {
+        let mut spec = package(version, vec![component("a", version, &[]), component("b", version, &["a"])]);
+        spec["rollback"] = json!({"safe": safe});
+        play.commit("app", spec);
+    };
+    commit(&mut play, "1.8.0", true);
+    play.until_ready("app");
+    commit(&mut play, "1.9.0", false);
+    let key = play.child("app", "b");
+    let moved = play.rehearsal.run_until(600_000, |rehearsal| {
+        let child = rehearsal.world.store.get(&key).unwrap();
+        child["metadata"]["generation"].as_i64() > Some(1)
+            && serde_json::to_string(&child["metadata"]).unwrap().contains("digest")
+    });
+    assert!(moved);
+    play.rehearsal.run_for(5000);
+    commit(&mut play, "1.9.1", true);
+    play.until("app", "UpgradeFailed");
+    assert!(play.message("app").contains("1.9.0"), "{}", play.message("app"));
+    assert_eq!(play.runs("a").as_deref(), Some("1.9.1"));
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_failed_unsafe_upgrade_is_left_as_it_stands_and_mended_forward(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("b", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    let spec = |version: &str| package(version, vec![component("a", version, &[]), component("b", version, &["a"])]);
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0"));
+    play.until("app", "UpgradeFailed");
+    let position = play.position();
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.moves_since(position), Vec::<String>::new());
+    assert_eq!(play.reason("app"), "UpgradeFailed");
+    assert_eq!(play.runs("a").as_deref(), Some("2.0.0"));
+    play.commit("app", spec("2.0.1"));
+    play.until_ready("app");
+    assert_eq!(play.status("app").version.as_deref(), Some("2.0.1"));
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_first_install_is_tried_until_it_succeeds(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("a", "1.0.0", Outcome::FailsFirst(20), 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until("app", "InstallFailed");
+    play.until_ready("app");
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_retry_tries_a_rolled_back_upgrade_again(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    let mut spec = package("2.0.0", vec![component("a", "2.0.0", &[])]);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "UpgradeRolledBack");
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Succeeds, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert_eq!(play.status("app").version.as_deref(), Some("2.0.0"));
+    assert_eq!(play.status("app").last_handled_retry.as_deref(), Some("again"));
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_retry_tries_a_failed_upgrade_again(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until("app", "UpgradeFailed");
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Succeeds, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_by_hand_is_refused_where_the_rule_forbids_it_and_can_be_forced(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let spec = |version: &str| package(version, vec![component("a", version, &[]), component("b", version, &["a"])]);
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0"));
+    play.until_ready("app");
+    let position = play.position();
+    play.annotate("app", "windlass.dev/rollback-to", "1@first");
+    play.until("app", "RollbackRefused");
+    assert_eq!(play.moves_since(position), Vec::<String>::new());
+    play.annotate("app", "windlass.dev/rollback-to", "1@force-second");
+    play.until("app", "RolledBack");
+    assert_eq!(play.moves_since(position), ["app-b", "app-a"]);
+    assert_eq!(play.runs("a").as_deref(), Some("1.0.0"));
+    assert_eq!(play.status("app").version.as_deref(), Some("1.0.0"));
+    play.commit("app", spec("2.0.1"));
+    play.until_ready("app");
+    assert_eq!(play.runs("b").as_deref(), Some("2.0.1"));
+}

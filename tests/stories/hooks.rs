@@ -1,0 +1,108 @@
+//! PreUpgrade hooks.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+use windlass::api::Engine;
+use windlass::sim::Verb;
+use windlass::sim::chart::Outcome;
+
+use crate::play::{Play, at, component, hook, migration_script, package};
+
+fn spec(version: &str, safe: bool) -> Value {
+    let mut spec = package(version, vec![hook("migrate", "1.0.0"), component("a", version, &[])]);
+    spec["rollback"] = json!({"safe": safe});
+    spec
+}
+
+/// Jobs that were started since a place in the log.
+fn runs(play: &Play, position: usize) -> usize {
+    play.changes_since(position).filter(|change| change.key.kind == "Job" && change.verb == Verb::Created).count()
+}
+
+fn installed(engine: Engine) -> Play {
+    let mut play = Play::new(engine, migration_script());
+    play.commit("app", spec("1.0.0", true));
+    play.until_ready("app");
+    assert_eq!(runs(&play, 0), 0, "a first install runs no hook");
+    play
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_hook_runs_once_before_anything_moves_and_is_tidied_up(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 1);
+    assert_eq!(play.moves_since(position), ["app-migrate-2", "app-a"]);
+    let done =
+        play.changes_since(position).find(|c| c.key.kind == "Job" && at(&c.object, "/status/updatedReplicas") == 1);
+    let written = play.changes_since(position).find(|c| c.key.name == "app-a" && c.actor == "windlass");
+    assert!(done.unwrap().at <= written.unwrap().at);
+    let left = play.rehearsal.run_until(60_000, |rehearsal| rehearsal.world.store.list("Job").next().is_none());
+    assert!(left, "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_hook_runs_again_after_a_rollback(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.until("app", "UpgradeRolledBack");
+    assert_eq!(runs(&play, position), 1);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Succeeds, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 2, "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_hook_of_the_next_version_is_told_what_was_migrated(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Hangs, 1000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", false));
+    let child = play.child("app", "a");
+    let begun = play.rehearsal.run_until(600_000, |rehearsal| {
+        serde_json::to_string(&rehearsal.world.store.get(&child).unwrap()["spec"]).unwrap().len() > 2
+            && rehearsal.world.store.list("Job").any(|(_, job)| at(job, "/status/updatedReplicas") == 1)
+    });
+    assert!(begun);
+    play.rehearsal.run_for(10_000);
+    play.commit("app", spec("2.1.0", false));
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 2, "{}", play.tell());
+    let told = play.changes_since(position).find(|change| change.key.name == "app-migrate-3").expect("it runs");
+    let values = match engine {
+        Engine::Flux => at(&told.object, "/spec/values").clone(),
+        Engine::Argo => at(&told.object, "/spec/source/helm/valuesObject").clone(),
+    };
+    assert_eq!(values["windlass"]["migratedTo"], "2.0.0");
+    assert_eq!(values["kubepkg"], json!({"fromVersion": "1.0.0", "toVersion": "2.1.0"}));
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_failed_hook_stops_the_upgrade_with_nothing_else_changed(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Hangs, 1000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.until("app", "HookFailed");
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.moves_since(position), ["app-migrate-2"]);
+    assert_eq!(runs(&play, position), 1);
+    assert!(play.rehearsal.world.store.list("Job").next().is_some(), "it stays for its logs");
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 2);
+}

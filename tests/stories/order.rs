@@ -1,0 +1,135 @@
+//! Who moves when.
+
+use rstest::rstest;
+use serde_json::json;
+use windlass::api::{ComponentState, Engine};
+use windlass::sim::chart::{Outcome, Script};
+
+use crate::play::{Play, REPOSITORY, at, component, kubevirt, kubevirt_script, package};
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn three_components_are_installed_in_order(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let components =
+        vec![component("web", "1.0.0", &["api"]), component("db", "1.0.0", &[]), component("api", "1.0.0", &["db"])];
+    play.commit("app", package("1.0.0", components));
+    play.until_ready("app");
+    assert_eq!(play.moves_since(0), ["app-db", "app-api", "app-web"]);
+    for release in ["db", "api", "web"] {
+        assert_eq!(play.runs(release).as_deref(), Some("1.0.0"));
+    }
+    assert_eq!(play.status("app").version.as_deref(), Some("1.0.0"));
+    assert_eq!(play.refusals(), 0, "{}", play.tell());
+}
+
+/// The release of the resource does not change, and its Available stays True
+/// while the new operator works: only what it reports of the new version counts.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_resource_is_verified_again_when_only_its_operator_moves(#[case] engine: Engine) {
+    let mut play = Play::new(engine, kubevirt_script(20_000));
+    play.commit("kubevirt", kubevirt("1.0.0", "1.0.0", "1.0.0", json!({})));
+    play.until_ready("kubevirt");
+    let position = play.position();
+    play.commit("kubevirt", kubevirt("2.0.0", "2.0.0", "1.0.0", json!({})));
+    play.until_ready("kubevirt");
+    assert_eq!(play.moves_since(position), ["kubevirt-operator"]);
+    let reported = play
+        .changes_since(position)
+        .find(|change| change.key.kind == "KubeVirt" && at(&change.object, "/status/observedVersion") == "2.0.0")
+        .unwrap_or_else(|| panic!("the operator reports nothing\n{}", play.tell()));
+    let succeeded = play
+        .changes_since(position)
+        .find(|change| change.key.kind == "PackageRevision" && at(&change.object, "/status/phase") == "Succeeded")
+        .expect("the revision succeeds");
+    assert!(succeeded.at >= reported.at, "succeeded at {}, reported at {}", succeeded.at, reported.at);
+}
+
+/// A condition that never changes proves nothing but by lasting. Times are kept
+/// to the second.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_condition_that_stays_true_counts_once_it_has_lasted(#[case] engine: Engine) {
+    let mut play = Play::new(engine, kubevirt_script(20_000));
+    let spec = |version: &str| {
+        let mut spec = kubevirt(version, version, "1.0.0", json!({}));
+        spec["components"][1]["install"]["readyWhen"] =
+            json!([{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "name": "kubevirt", "condition": "Available"}]);
+        spec
+    };
+    play.commit("kubevirt", spec("1.0.0"));
+    play.until_ready("kubevirt");
+    let position = play.position();
+    play.commit("kubevirt", spec("2.0.0"));
+    play.until_ready("kubevirt");
+    let ready = |name: &str| {
+        let found = play.changes_since(position).find(|change| {
+            change.key.kind == "PackageRevision"
+                && at(&change.object, "/status/components")
+                    .as_array()
+                    .is_some_and(|all| all.iter().any(|c| c["name"] == name && c.get("verifiedAt").is_some()))
+        });
+        found.expect("it is verified").at
+    };
+    assert!(ready("kubevirt") - ready("operator") >= 59_000, "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_broken_component_does_not_block_the_commit_that_changes_another(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let components = |other: &str| vec![component("first", "1.0.0", &[]), component("second", other, &[])];
+    play.commit("app", package("1.0.0", components("1.0.0")));
+    play.until_ready("app");
+    let broken = play.child("app", "first");
+    play.rehearsal
+        .world
+        .store
+        .edit_status("engine", &broken, |status| {
+            status
+                .insert("conditions".into(), json!([{"type": "Ready", "status": "False", "reason": "UpgradeFailed"}]));
+            status.insert("health".into(), json!({"status": "Degraded"}));
+        })
+        .unwrap();
+    let position = play.position();
+    play.commit("app", package("1.0.1", components("1.0.1")));
+    play.until_ready("app");
+    assert_eq!(play.moves_since(position), ["app-second"]);
+}
+
+#[test]
+fn stuck_releases_in_front_of_ours_are_a_queue_and_no_failure() {
+    let mut script = Script::default();
+    for number in 1..=5 {
+        script.behave(&format!("stuck-{number}"), "*", Outcome::Hangs, 1000);
+    }
+    let mut play = Play::new(Engine::Flux, script);
+    play.apply(&json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "HelmRepository",
+        "metadata": {"name": "repo", "namespace": "other"}, "spec": {"interval": "10m", "url": REPOSITORY},
+    }));
+    for number in 1..=5 {
+        play.apply(&json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": format!("stuck-{number}"), "namespace": "other"},
+            "spec": {
+                "interval": "10m", "timeout": "5m",
+                "chart": {"spec": {"chart": "stuck", "version": "1.0.0", "sourceRef": {"kind": "HelmRepository", "name": "repo"}}},
+                "install": {"remediation": {"retries": 0}},
+            },
+        }));
+    }
+    play.rehearsal.run_for(10_000);
+    let mut spec = package("1.0.0", vec![component("a", "1.0.0", &[])]);
+    spec["upgrade"] = json!({"timeout": "1m"});
+    play.commit("app", spec);
+    play.rehearsal.run_for(200_000);
+    assert_eq!(play.status("app").components[0].state, ComponentState::Queued);
+    assert_eq!(play.reason("app"), "Progressing");
+    play.until_ready("app");
+}

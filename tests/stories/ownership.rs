@@ -1,0 +1,137 @@
+//! Releases that change hands.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+use windlass::api::Engine;
+use windlass::sim::chart::Script;
+use windlass::sim::{Key, Verb};
+
+use crate::play::{NAMESPACE, Play, at, component, package, package_key};
+
+fn named(name: &str, release: &str, version: &str, depends_on: &[&str]) -> Value {
+    let mut component = component(name, version, depends_on);
+    component["chart"]["name"] = json!("web");
+    component["install"]["releaseName"] = json!(release);
+    component
+}
+
+fn uid(play: &Play, release: &str) -> String {
+    play.deployment(NAMESPACE, release).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+fn deleted(play: &Play, position: usize) -> Vec<&Key> {
+    play.changes_since(position)
+        .filter(|change| change.verb == Verb::Deleted && change.key.kind == "Deployment")
+        .map(|change| change.key.as_ref())
+        .collect()
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_renamed_component_is_handed_over_and_not_uninstalled(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", package("1.0.0", vec![named("old", "web", "1.0.0", &[])]));
+    play.until_ready("app");
+    let (before, position) = (uid(&play, "web"), play.position());
+    play.commit("app", package("2.0.0", vec![named("new", "web", "2.0.0", &[])]));
+    play.until_ready("app");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(uid(&play, "web"), before);
+    assert_eq!(deleted(&play, position), Vec::<&Key>::new());
+    assert_eq!(play.runs("web").as_deref(), Some("2.0.0"));
+    assert!(play.object(&play.child("app", "old")).is_none());
+}
+
+/// One commit holds the Package under another name: the new one is applied, then
+/// the old one is pruned.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_renamed_package_hands_its_releases_over(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let components = || vec![named("a", "web-a", "1.0.0", &[]), named("b", "web-b", "1.0.0", &["a"])];
+    play.commit("old", package("1.0.0", components()));
+    play.until_ready("old");
+    let (before, position) = ((uid(&play, "web-a"), uid(&play, "web-b")), play.position());
+    play.commit("new", package("1.0.0", components()));
+    play.until("new", "Conflict");
+    play.delete("old");
+    play.until_gone("old");
+    play.until_ready("new");
+    play.rehearsal.run_for(600_000);
+    assert_eq!((uid(&play, "web-a"), uid(&play, "web-b")), before);
+    assert_eq!(deleted(&play, position), Vec::<&Key>::new());
+}
+
+/// Its old owner prunes it, its new owner applies it while it is going: what is
+/// left of it stays.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_package_that_moves_between_directories_is_orphaned_and_taken_up_again(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let owned = |owner: &str| {
+        let label =
+            json!({"kustomize.toolkit.fluxcd.io/name": owner, "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
+        json!({"metadata": {"labels": label}})
+    };
+    let spec = || package("1.0.0", vec![component("a", "1.0.0", &[]), component("b", "1.0.0", &["a"])]);
+    play.commit("app", spec());
+    play.patch(&package_key("app"), owned("first"));
+    play.until_ready("app");
+    let before = uid(&play, "a");
+    play.delete("app");
+    let noticed = play.rehearsal.run_until(10_000, |rehearsal| {
+        rehearsal
+            .world
+            .store
+            .list("PackageRevision")
+            .any(|(_, revision)| at(revision, "/status").get("deletion").is_some())
+    });
+    assert!(noticed);
+    play.patch(&package_key("app"), owned("second"));
+    play.until_gone("app");
+    assert!(play.object(&play.child("app", "a")).is_some());
+    play.commit("app", spec());
+    play.patch(&package_key("app"), owned("second"));
+    play.until_ready("app");
+    assert_eq!(uid(&play, "a"), before);
+    let newest = play.rehearsal.world.store.list("PackageRevision").count();
+    assert!(newest >= 1);
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn an_object_of_a_childs_name_that_is_not_ours_is_left_alone(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let key = play.child("app", "a");
+    play.apply(&json!({
+        "apiVersion": key.api_version, "kind": key.kind,
+        "metadata": {"name": key.name, "namespace": key.namespace}, "spec": {"suspend": true},
+    }));
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until("app", "Conflict");
+    assert_eq!(play.status("app").blocked_by[0].name, "app-a");
+    assert_eq!(play.moves_since(0), Vec::<String>::new());
+}
+
+/// Another namespace for a release is an uninstallation and an installation.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_component_with_another_release_name_is_replaced_only_when_that_is_meant(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", package("1.0.0", vec![named("a", "web", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.commit("app", package("2.0.0", vec![named("a", "other", "2.0.0", &[])]));
+    play.until("app", "InvalidSpec");
+    assert_eq!(play.runs("web").as_deref(), Some("1.0.0"));
+    let mut meant = named("a", "other", "2.0.0", &[]);
+    meant["install"]["replace"] = json!(true);
+    play.commit("app", package("2.0.0", vec![meant]));
+    play.until_ready("app");
+    assert_eq!(play.runs("web"), None);
+    assert_eq!(play.runs("other").as_deref(), Some("2.0.0"));
+}

@@ -1,0 +1,107 @@
+//! Suspension, restarts, and what counts as time.
+
+use rstest::rstest;
+use serde_json::json;
+use windlass::api::Engine;
+use windlass::sim::chart::{Outcome, Script};
+
+use crate::play::{Play, component, package, package_key};
+
+fn hanging(engine: Engine) -> Play {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    let spec = |version: &str| {
+        let mut spec = package(version, vec![component("a", version, &[])]);
+        spec["upgrade"] = json!({"timeout": "5m"});
+        spec
+    };
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0"));
+    play.rehearsal.run_for(60_000);
+    assert_eq!(play.reason("app"), "Progressing");
+    play
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_suspended_package_is_not_out_of_time(#[case] engine: Engine) {
+    let mut play = hanging(engine);
+    play.patch(&package_key("app"), json!({"spec": {"suspend": true}}));
+    play.rehearsal.run_for(3_600_000);
+    assert_eq!(play.reason("app"), "Suspended");
+    play.patch(&package_key("app"), json!({"spec": {"suspend": false}}));
+    play.rehearsal.run_for(200_000);
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+    play.until("app", "UpgradeFailed");
+}
+
+#[test]
+fn a_suspended_child_pauses_the_clock_and_is_said() {
+    let mut play = hanging(Engine::Flux);
+    let child = play.child("app", "a");
+    play.patch(&child, json!({"spec": {"suspend": true}}));
+    play.rehearsal.run_for(3_600_000);
+    assert_ne!(play.reason("app"), "UpgradeFailed");
+    assert!(play.message("app").contains("suspended"), "{}", play.message("app"));
+    assert_eq!(play.object(&child).unwrap()["spec"]["suspend"], true, "somebody's suspension is respected");
+    play.patch(&child, json!({"spec": {"suspend": false}}));
+    play.until("app", "UpgradeFailed");
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn time_in_which_the_controller_was_stopped_does_not_count(#[case] engine: Engine) {
+    let mut play = hanging(engine);
+    // Nobody decides for two hours.
+    let end = play.rehearsal.now() + 7_200_000;
+    while play.rehearsal.world.next_due().is_some_and(|due| due <= end) {
+        play.rehearsal.world.step();
+    }
+    play.rehearsal.world.wait_until(end);
+    play.rehearsal.restart(0);
+    play.rehearsal.run_for(100_000);
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_suspended_package_moves_nothing(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    let mut spec = package("2.0.0", vec![component("a", "2.0.0", &[])]);
+    spec["suspend"] = json!(true);
+    let position = play.position();
+    play.commit("app", spec.clone());
+    play.rehearsal.run_for(600_000);
+    assert_eq!(play.moves_since(position), Vec::<String>::new());
+    assert_eq!(play.reason("app"), "Suspended");
+    spec["suspend"] = json!(false);
+    play.commit("app", spec);
+    play.until_ready("app");
+    assert_eq!(play.runs("a").as_deref(), Some("2.0.0"));
+}
+
+/// With other clocks on the machines of the leaders.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn leaders_with_other_clocks_come_to_the_same_end(#[case] engine: Engine) {
+    for skew in [-3_600_000, 3_600_000] {
+        let mut play = Play::new(engine, Script::default());
+        play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[]), component("b", "1.0.0", &["a"])]));
+        play.rehearsal.run_for(600);
+        play.rehearsal.restart(skew);
+        play.until_ready("app");
+        play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[]), component("b", "2.0.0", &["a"])]));
+        play.rehearsal.run_for(600);
+        play.rehearsal.restart(0);
+        play.until_ready("app");
+        assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
+    }
+}

@@ -1,0 +1,134 @@
+//! The end of packages and of components.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+use windlass::api::Engine;
+use windlass::sim::Verb;
+use windlass::sim::chart::{Outcome, Script};
+
+use crate::play::{NAMESPACE, Play, at, component, package};
+
+fn chain(version: &str) -> Value {
+    package(
+        version,
+        vec![component("a", version, &[]), component("b", version, &["a"]), component("c", version, &["b"])],
+    )
+}
+
+/// Deployments in the order in which they went.
+fn gone(play: &Play, position: usize) -> Vec<&str> {
+    play.changes_since(position)
+        .filter(|change| change.verb == Verb::Deleted && change.key.kind == "Deployment")
+        .map(|change| change.key.name.as_str())
+        .collect()
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_package_is_uninstalled_in_reverse_and_leaves_nothing(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    let position = play.position();
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(gone(&play, position), ["c", "b", "a"]);
+    play.rehearsal.run_for(60_000);
+    let left: Vec<String> = play.rehearsal.world.store.all().map(|(key, _)| key.to_string()).collect();
+    assert_eq!(left, Vec::<String>::new(), "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_package_is_deleted_in_the_middle_of_its_installation(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("b", "1.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", chain("1.0.0"));
+    play.rehearsal.run_for(30_000);
+    let position = play.position();
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(gone(&play, position), ["b", "a"]);
+}
+
+/// Without its account helm-controller would drop the release and leave the
+/// workload.
+#[test]
+fn an_account_that_is_gone_blocks_the_uninstallation_by_name() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer", "namespace": NAMESPACE},
+    });
+    play.apply(&account);
+    let mut spec = chain("1.0.0");
+    spec["serviceAccountName"] = json!("deployer");
+    play.commit("app", spec);
+    play.until_ready("app");
+    let key = windlass::sim::Key::new("v1", "ServiceAccount", NAMESPACE, "deployer");
+    play.rehearsal.world.store.delete("user", &key, &windlass::sim::store::Expected::default()).unwrap();
+    play.delete("app");
+    play.rehearsal.run_for(1_200_000);
+    let blocked = play.status("app").blocked_by;
+    assert_eq!(blocked.len(), 1, "{}", play.tell());
+    assert_eq!((blocked[0].kind.as_str(), blocked[0].name.as_str()), ("ServiceAccount", "deployer"));
+    for release in ["a", "b", "c"] {
+        assert!(play.runs(release).is_some(), "{release} is still there");
+    }
+    play.apply(&account);
+    play.until_gone("app");
+    assert_eq!(play.rehearsal.world.store.list("Deployment").count(), 0);
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn removed_components_go_after_the_new_set_is_ready(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until_ready("app");
+    assert_eq!(gone(&play, position), ["c", "b"]);
+    let succeeded = play
+        .changes_since(position)
+        .find(|change| change.key.kind == "PackageRevision" && at(&change.object, "/status/phase") == "Succeeded");
+    let first = play.changes_since(position).find(|c| c.verb == Verb::Deleted && c.key.kind == "Deployment");
+    assert!(succeeded.unwrap().at <= first.unwrap().at);
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn an_orphaned_package_leaves_everything_running(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let mut spec = chain("1.0.0");
+    spec["deletionPolicy"] = json!("Orphan");
+    play.commit("app", spec);
+    play.until_ready("app");
+    let position = play.position();
+    play.delete("app");
+    play.until_gone("app");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(gone(&play, position), Vec::<&str>::new());
+    assert!(play.object(&play.child("app", "a")).is_some());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_suspended_child_is_lifted_and_uninstalled(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    if engine == Engine::Flux {
+        play.patch(&play.child("app", "b"), json!({"spec": {"suspend": true}}));
+    }
+    let position = play.position();
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(gone(&play, position), ["c", "b", "a"]);
+}
