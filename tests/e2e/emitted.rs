@@ -47,15 +47,41 @@ pub async fn api_server_takes_everything_we_emit(bench: &Bench) {
     let namespace = cluster.namespace("emitted").await;
     let mut kinds = BTreeSet::new();
     let mut refused = Vec::new();
+    let misspelt = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "Package", "metadata": {"name": "misspelt"},
+        "spec": {"version": "1.0.0", "component": []},
+    });
+    cluster.dry_run(&namespace, &misspelt).await.expect_err("an unknown field");
     for (engine, from, object) in emitted(&namespace) {
         kinds.insert((engine.as_str(), object["kind"].as_str().expect("a kind").to_owned()));
-        if let Err(error) = cluster.dry_run(&namespace, &object).await {
-            refused.push(format!("{from}: {error}\n{object:#}"));
+        match cluster.dry_run(&namespace, &object).await {
+            Ok(kept) => {
+                let lost = lost(&object, &to_json(&kept), &from);
+                refused.extend(lost.map(|place| format!("{place} is not kept\n{object:#}")));
+            }
+            Err(error) => refused.push(format!("{from}: {error}\n{object:#}")),
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
     let expected = KINDS.map(|(engine, kind)| (engine, kind.to_owned()));
     assert_eq!(kinds, BTreeSet::from(expected));
+}
+
+/// Where something that was sent is not in what the API server would keep.
+fn lost(sent: &Value, kept: &Value, place: &str) -> Option<String> {
+    match (sent, kept) {
+        (Value::Object(sent), Value::Object(kept)) => sent.iter().find_map(|(key, value)| {
+            let place = format!("{place}.{key}");
+            kept.get(key).map_or(Some(place.clone()), |kept| lost(value, kept, &place))
+        }),
+        (Value::Array(sent), Value::Array(kept)) if sent.len() == kept.len() => {
+            let mut pairs = sent.iter().zip(kept).enumerate();
+            pairs.find_map(|(index, (sent, kept))| lost(sent, kept, &format!("{place}[{index}]")))
+        }
+        // 10.0 may come back as 10.
+        (Value::Number(sent), Value::Number(kept)) if sent.as_f64() == kept.as_f64() => None,
+        (sent, kept) => (sent != kept).then(|| place.to_owned()),
+    }
 }
 
 /// Objects with where they come from: both engines, every mode, all examples, Packages that
