@@ -1,7 +1,7 @@
 //! Standard pieces of Kubernetes objects.
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Status of a condition. Absent conditions are not represented here.
@@ -24,4 +24,10 @@ impl ConditionStatus {
             Self::Unknown => "Unknown",
         }
     }
+}
+
+/// Schema of an object with free content at every depth. With `additionalProperties: true`
+/// an API server would keep the first level and empty every map below it.
+pub(super) fn free_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }

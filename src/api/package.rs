@@ -241,8 +241,8 @@ pub struct Component {
     #[schemars(length(max = 32), inner(length(min = 1, max = 512)))]
     pub values_files: Vec<String>,
     /// Helm values.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "super::meta::free_object")]
     pub values: Option<Map<String, Value>>,
     /// Values from ConfigMaps and Secrets of the Package's namespace; Flux only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::canary::Canary;
-use super::meta::Time;
+use super::meta::{Time, free_object};
 use super::package::{Engine, ReadyWhen};
 use super::reason::Reason;
 use super::status::RolloutStatus;
@@ -132,12 +132,8 @@ pub struct RecordedComponent {
     pub replaces: bool,
 }
 
-fn manifests_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "array",
-        "maxItems": 16,
-        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-    })
+fn manifests_schema(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "array", "maxItems": 16, "items": free_object(generator)})
 }
 
 /// The identity of a Helm release: what runs, whoever describes it.

@@ -177,6 +177,19 @@ mod tests {
         });
     }
 
+    /// An API server prunes what is inside of `additionalProperties: true`, whatever stands beside it.
+    #[test]
+    fn free_content_is_free_at_every_depth() {
+        for crd in crds() {
+            let mut free = 0;
+            walk(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], "", &mut |path, schema| {
+                assert_ne!(schema["additionalProperties"], json!(true), "{path}");
+                free += usize::from(schema["x-kubernetes-preserve-unknown-fields"] == true);
+            });
+            assert_eq!(free, 1, "the values of a component, or the manifests of a revision");
+        }
+    }
+
     #[test]
     fn editors_learn_of_fields_that_do_not_exist() {
         let schema = package_json_schema();

@@ -13,7 +13,10 @@ mod support;
 
 mod argocd;
 mod control_plane;
+mod emitted;
 mod flux;
+mod native_flux;
+mod plugin;
 mod pods;
 mod processes;
 mod stand_in;
@@ -70,6 +73,13 @@ fn run_tests() -> ExitCode {
     let trials = trials![bench;
         // What takes longest first.
         stand_in::writes_what_the_real_controller_wrote,
+        emitted::argo_cd_sees_no_difference_after_the_first_sync,
+        native_flux::releases_move_in_order_with_one_commit,
+        native_flux::plain_depends_on_lets_dependents_go_first,
+        plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
+        plugin::mistakes_are_told_and_prune_nothing,
+        plugin::package_is_as_healthy_as_its_status_says,
+        emitted::api_server_takes_everything_we_emit,
         argocd::application_syncs_from_a_repository,
         argocd::application_syncs_a_chart,
         flux::kustomization_applies_from_our_git_server,

@@ -6,27 +6,34 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, to_json};
+use super::cluster::{Cluster, documents, to_json};
 use super::control_plane::ControlPlane;
 use super::http;
 use super::ports;
 use super::processes::{Process, Processes, Program};
-use super::tools::Tools;
+use super::tools::{Tools, repository};
 use super::wait;
 
 /// Where Argo CD itself lives.
 pub const NAMESPACE: &str = "argocd";
 
+/// Where the plugin's configuration expects the binary in a container.
+const INSTALLED: &str = "/usr/local/bin/windlass";
+
 /// The plugin that cmp-server offers.
 #[derive(Debug, Clone)]
 pub struct Plugin {
-    /// A `ConfigManagementPlugin`; its commands find `windlass` on their PATH.
+    /// A `ConfigManagementPlugin` whose commands are [`INSTALLED`].
     pub configuration: PathBuf,
+    /// Takes their place.
     pub binary: PathBuf,
 }
+
+/// Its apiVersion and kind.
+pub const APPLICATION: (&str, &str) = ("argoproj.io/v1alpha1", "Application");
 
 /// A running Argo CD without API server and user interface.
 pub struct ArgoCd {
@@ -101,19 +108,25 @@ impl ArgoCd {
         self.cluster.apply(NAMESPACE, application).await;
     }
 
+    /// The Applications beside Argo CD.
+    pub async fn applications(&self) -> Api<DynamicObject> {
+        self.cluster.dynamic(APPLICATION.0, APPLICATION.1, NAMESPACE).await
+    }
+
     /// Asks for a comparison that reads the repository anew.
     pub async fn refresh(&self, name: &str) {
-        let api = self.cluster.dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE).await;
-        let patch = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "hard"}}});
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .unwrap_or_else(|error| panic!("Application {name}: {error}"));
+        self.cluster.annotate(&self.applications().await, name, "argocd.argoproj.io/refresh", "hard").await;
     }
 
     /// Waits until an Application is Synced and Healthy at a revision.
     pub async fn synced(&self, name: &str, revision: &str, deadline: Duration) {
-        let api = self.cluster.dynamic("argoproj.io/v1alpha1", "Application", NAMESPACE).await;
-        let what = format!("Synced and Healthy at {revision}");
+        self.synced_with_health(name, revision, "Healthy", deadline).await;
+    }
+
+    /// Waits until an Application is Synced at a revision with that health.
+    pub async fn synced_with_health(&self, name: &str, revision: &str, health: &str, deadline: Duration) {
+        let api = self.applications().await;
+        let what = format!("Synced and {health} at {revision}");
         wait::until(&api, name, deadline, &what, |application| {
             let application = to_json(application.ok_or("no such Application")?);
             let status = &application["status"];
@@ -122,12 +135,27 @@ impl ArgoCd {
                 status["health"]["status"].as_str().unwrap_or_default(),
                 status["sync"]["revision"].as_str().unwrap_or_default(),
             );
-            if is == ("Synced", "Healthy", revision) {
+            if is == ("Synced", health, revision) {
                 return Ok(());
             }
-            Err(format!("{is:?}, conditions {}", status["conditions"]))
+            Err(format!("{is:?}, conditions {}, {}", status["conditions"], status["operationState"]["message"]))
         })
         .await;
+    }
+
+    /// Waits until an Application cannot be compared, and gives what is said of it.
+    pub async fn comparison_error(&self, name: &str, part: &str, deadline: Duration) -> String {
+        let api = self.applications().await;
+        let what = format!("ComparisonError with {part:?}");
+        wait::until(&api, name, deadline, &what, |application| {
+            let application = to_json(application.ok_or("no such Application")?);
+            let conditions = application["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let errors = conditions.iter().filter(|condition| condition["type"] == "ComparisonError");
+            let mut messages = errors.filter_map(|condition| condition["message"].as_str());
+            let found = messages.find(|message| message.contains(part));
+            found.map(str::to_owned).ok_or_else(|| format!("{conditions:?}"))
+        })
+        .await
     }
 }
 
@@ -174,10 +202,11 @@ impl Installation<'_> {
     }
 
     async fn cmp_server(&self, plugin: &Plugin) -> Process {
-        symlink(&plugin.binary, self.path("bin/windlass")).expect("a link");
         let configuration = self.path("plugin-config");
-        std::fs::copy(&plugin.configuration, configuration.join("plugin.yaml"))
-            .unwrap_or_else(|error| panic!("{}: {error}", plugin.configuration.display()));
+        let text = read(&plugin.configuration);
+        assert!(text.contains(INSTALLED), "{} does not run {INSTALLED}", plugin.configuration.display());
+        let text = text.replace(INSTALLED, &plugin.binary.display().to_string());
+        http::write_below(&configuration, "plugin.yaml", &text);
         let program = |[]: [u16; 0]| {
             self.program("argocd-cmp-server")
                 .env_path("ARGOCD_CMP_WORKDIR", &self.path("cmp"))
@@ -226,11 +255,27 @@ impl Installation<'_> {
     }
 }
 
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What `argocd-plugin/` puts into `argocd-cm`.
+fn health() -> Value {
+    let mut data = json!({});
+    for file in ["health-package.yaml", "health-application.yaml"] {
+        for patch in documents(&read(&repository().join("argocd-plugin").join(file))) {
+            let entries = patch["data"].as_object().expect("data").clone();
+            data.as_object_mut().expect("a map").extend(entries);
+        }
+    }
+    data
+}
+
 fn configuration() -> Vec<Value> {
     let part = json!({"app.kubernetes.io/part-of": "argocd"});
     let named = |name: &str| json!({"name": name, "labels": part});
     vec![
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("argocd-cm")}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("argocd-cm"), "data": health()}),
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("argocd-rbac-cm")}),
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": named("argocd-secret")}),
         json!({

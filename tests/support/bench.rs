@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use kube::ResourceExt;
 use libtest_mimic::Failed;
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
 use super::argocd::{ArgoCd, Plugin};
 use super::charts::Charts;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, documents};
 use super::control_plane::ControlPlane;
 use super::flux::{self, Flux};
 use super::git::Repository;
@@ -55,6 +56,7 @@ pub struct Bench {
     control_plane: OnceCell<(ControlPlane, Cluster)>,
     http: OnceCell<HttpServer>,
     charts: OnceCell<Charts>,
+    own_crds: OnceCell<()>,
     flux: OnceCell<Flux>,
     argocd: OnceCell<ArgoCd>,
 }
@@ -75,6 +77,7 @@ impl Bench {
             control_plane: OnceCell::new(),
             http: OnceCell::new(),
             charts: OnceCell::new(),
+            own_crds: OnceCell::new(),
             flux: OnceCell::new(),
             argocd: OnceCell::new(),
         }
@@ -170,6 +173,20 @@ impl Bench {
     pub async fn windlass(&self, name: &str) -> Program {
         let kubeconfig = &self.control_plane().await.kubeconfig;
         Program::new(name, PathBuf::from(env!("CARGO_BIN_EXE_windlass"))).env_path("KUBECONFIG", kubeconfig)
+    }
+
+    /// Our own kinds are served.
+    pub async fn own_crds(&self) {
+        let apply = async || {
+            let cluster = self.cluster().await;
+            let path = repository().join("manifests/crds/windlass.dev.yaml");
+            let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            for crd in documents(&text) {
+                let applied = cluster.apply("", crd).await;
+                cluster.crd_is_served(&applied.name_any()).await;
+            }
+        };
+        self.own_crds.get_or_init(apply).await;
     }
 
     /// source-controller and kustomize-controller.

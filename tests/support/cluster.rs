@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, oneshot};
 use kube::{Client, ResourceExt};
@@ -88,11 +88,41 @@ impl Cluster {
         api.patch(&name, &parameters, &Patch::Apply(&object)).await
     }
 
+    /// Asks what an apply would do: defaults, schema and rules of the API server, and no field
+    /// that it does not know.
+    pub async fn dry_run(&self, namespace: &str, object: &Value) -> kube::Result<DynamicObject> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let api = self.dynamic(text("/apiVersion"), text("/kind"), namespace).await;
+        let parameters = PatchParams {
+            dry_run: true,
+            field_validation: Some(ValidationDirective::Strict),
+            ..PatchParams::apply(MANAGER).force()
+        };
+        api.patch(text("/metadata/name"), &parameters, &Patch::Apply(object)).await
+    }
+
     /// Server-side applies every object of a YAML stream.
     pub async fn apply_yaml(&self, namespace: &str, text: &str) {
         for object in documents(text) {
             self.apply(namespace, object).await;
         }
+    }
+
+    /// Sets an annotation.
+    pub async fn annotate(&self, api: &Api<DynamicObject>, name: &str, key: &str, value: &str) {
+        self.merge(api, name, json!({"metadata": {"annotations": {key: value}}})).await;
+    }
+
+    /// A merge patch.
+    pub async fn merge(&self, api: &Api<DynamicObject>, name: &str, patch: Value) {
+        let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        patched.unwrap_or_else(|error| panic!("{name} with {patch}: {error}"));
+    }
+
+    /// A merge patch of the status.
+    pub async fn merge_status(&self, api: &Api<DynamicObject>, name: &str, patch: Value) {
+        let patched = api.patch_status(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+        patched.unwrap_or_else(|error| panic!("status of {name} with {patch}: {error}"));
     }
 
     /// Deletes an object, and waits until it is gone.
@@ -130,8 +160,8 @@ impl Cluster {
         name
     }
 
-    /// Waits until the API server has the CRD and tells of it in discovery, which is a
-    /// little later.
+    /// Waits until the API server has the CRD and, which is a little later, tells of it in
+    /// discovery and lists its objects.
     pub async fn crd_is_served(&self, name: &str) {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let deadline = Duration::from_secs(30);
@@ -145,10 +175,12 @@ impl Cluster {
         })
         .await;
         for kind in kinds {
-            let what = format!("{} in discovery", kind.kind);
+            let what = format!("a list of {}", kind.kind);
             wait::until_true(deadline, &what, async || {
                 let found = oneshot::pinned_kind(&self.client, &kind).await;
-                found.map(drop).map_err(|error| error.to_string())
+                let (resource, _) = found.map_err(|error| error.to_string())?;
+                let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource);
+                api.list(&ListParams::default()).await.map(drop).map_err(|error| error.to_string())
             })
             .await;
         }

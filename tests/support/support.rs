@@ -22,3 +22,4 @@ pub mod recordings;
 pub mod supervisor;
 pub mod tools;
 pub mod wait;
+pub mod windlass;

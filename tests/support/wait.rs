@@ -100,6 +100,26 @@ where
     }
 }
 
+/// Watches for as long as `window` says, and fails at once when `check` refuses what it sees:
+/// for what must not happen, where no later event could prove that it did not.
+pub async fn throughout<K>(
+    api: &Api<K>,
+    selection: ListParams,
+    window: Duration,
+    what: &str,
+    mut check: impl FnMut(&[&K]) -> Result<(), String>,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let refused = until_all(api, selection, window * 2, what, |objects| match check(objects) {
+        Ok(()) => Err("what it should be".to_owned()),
+        Err(seen) => Ok(seen),
+    });
+    if let Ok(seen) = tokio::time::timeout(window, refused).await {
+        panic!("{what} did not last {window:?}: {seen}");
+    }
+}
+
 /// Waits until something outside the API server holds.
 pub async fn until_true<T>(deadline: Duration, what: &str, check: impl AsyncFn() -> Result<T, String>) -> T {
     let started = std::time::Instant::now();
