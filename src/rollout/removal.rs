@@ -104,8 +104,10 @@ fn remember_objects(work: &mut Work<'_>, child: &Live) {
     work.put_record(record);
 }
 
+/// An object of a release whose child is gone.
 fn left_behind(work: &Work<'_>) -> Option<String> {
-    let remembered = work.status.components.iter().flat_map(|record| &record.objects);
+    let gone = work.status.components.iter().filter(|record| work.children_of(&record.name).is_empty());
+    let remembered = gone.flat_map(|record| &record.objects);
     let left = remembered
         .filter_map(|text| read(text))
         .find(|key| matches!(work.snapshot.objects.get(key), Some(Lookup::Found(_))))?;

@@ -173,3 +173,20 @@ fn waves_of_different_revisions_do_not_decide(#[case] engine: Engine) {
     play.until_gone("app");
     assert_eq!(gone(&play, position), ["b", "a"]);
 }
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn an_uninstallation_that_is_interrupted_anywhere_leaves_nothing(#[case] engine: Engine) {
+    for steps in 1..30 {
+        let mut play = Play::new(engine, Script::default());
+        play.commit("app", chain("1.0.0"));
+        play.until_ready("app");
+        play.rehearsal.faults.kills.push_back(play.rehearsal.steps() + steps);
+        play.delete("app");
+        play.until_gone("app");
+        play.rehearsal.run_for(60_000);
+        let left: Vec<String> = play.rehearsal.world.store.all().map(|(key, _)| key.to_string()).collect();
+        assert_eq!(left, Vec::<String>::new(), "killed after {steps} steps");
+    }
+}
