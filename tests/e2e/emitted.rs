@@ -281,12 +281,15 @@ async fn stay_as_they_are(bench: &Bench, prefix: &str) {
     let states: BTreeSet<String> = before.iter().map(|(state, _)| state.to_string()).collect();
     assert!(states.iter().all(|state| state.contains(r#""Synced""#) && state.contains("Succeeded")), "{states:#?}");
     assert_eq!(before.len(), 6, "four, and the two that one of them made: {states:#?}");
-    for parent in argocd.applications().await.list(&ListParams::default()).await.expect("a list").iter().filter(|a| mine(a)) {
+    for parent in
+        argocd.applications().await.list(&ListParams::default()).await.expect("a list").iter().filter(|a| mine(a))
+    {
         // Generated anew, so that the plugin says the same twice.
         argocd.refresh(parent.metadata.name.as_deref().expect("a name")).await;
     }
     wait::throughout(&api, ListParams::default(), OBSERVED, "as after the first sync", |objects| {
-        let now: BTreeSet<String> = objects.iter().filter(|object| mine(object)).map(|object| state(object).to_string()).collect();
+        let now: BTreeSet<String> =
+            objects.iter().filter(|object| mine(object)).map(|object| state(object).to_string()).collect();
         if now == states { Ok(()) } else { Err(format!("{now:#?}, before {states:#?}")) }
     })
     .await;
