@@ -233,7 +233,11 @@ pub async fn argo_cd_sees_no_difference_after_the_first_sync(bench: &Bench) {
             _ => installable(bench, &name, engine).await,
         };
         let repository = bench.repository(&name).await;
-        let commit = repository.commit(&files(&package));
+        let git = json!({
+            "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": {"name": "packages"},
+            "spec": {"interval": "10m", "ref": {"branch": "main"}, "url": repository.http_url(&bench.http().await.url)},
+        });
+        let commit = repository.commit(&files(&package, &git.to_string()));
         let parameters = json!([
             {"name": "output", "string": output}, {"name": "engine", "string": engine.as_str()},
             {"name": "path", "string": "packages"},
@@ -252,7 +256,23 @@ pub async fn argo_cd_sees_no_difference_after_the_first_sync(bench: &Bench) {
         let health = if package || name.ends_with("-flux") { "Progressing" } else { "Healthy" };
         argocd.synced_with_health(name, commit, health, SOON).await;
     }
+    nulls_are_kept(bench, &prefix).await;
     stay_as_they_are(bench, &prefix).await;
+}
+
+/// A null in the values takes a chart's default away.
+async fn nulls_are_kept(bench: &Bench, prefix: &str) {
+    let cluster = bench.cluster().await;
+    for (namespace, api_version, kind, name, values) in [
+        ("package-argo", "windlass.dev/v1alpha1", "Package", "everything", "/spec/components/1/values"),
+        ("native-argo", "argoproj.io/v1alpha1", "Application", "it-base", "/spec/source/helm/valuesObject"),
+        ("native-flux", "helm.toolkit.fluxcd.io/v2", "HelmRelease", "it-base", "/spec/values"),
+    ] {
+        let namespace = format!("{prefix}-{namespace}");
+        let object = cluster.dynamic(api_version, kind, &namespace).await.get(name).await.expect("the object");
+        let values = to_json(&object).pointer(values).cloned().expect("values");
+        assert_eq!(values.get("null"), Some(&Value::Null), "{kind} {values}");
+    }
 }
 
 /// Applications whose names or namespaces begin so stay Synced without another operation, and
@@ -281,15 +301,13 @@ async fn stay_as_they_are(bench: &Bench, prefix: &str) {
     let states: BTreeSet<String> = before.iter().map(|(state, _)| state.to_string()).collect();
     assert!(states.iter().all(|state| state.contains(r#""Synced""#) && state.contains("Succeeded")), "{states:#?}");
     assert_eq!(before.len(), 6, "four, and the two that one of them made: {states:#?}");
-    for parent in
-        argocd.applications().await.list(&ListParams::default()).await.expect("a list").iter().filter(|a| mine(a))
-    {
+    let parents = argocd.applications().await.list(&ListParams::default()).await.expect("a list");
+    for parent in parents.iter().filter(|parent| mine(parent)) {
         // Generated anew, so that the plugin says the same twice.
         argocd.refresh(parent.metadata.name.as_deref().expect("a name")).await;
     }
     wait::throughout(&api, ListParams::default(), OBSERVED, "as after the first sync", |objects| {
-        let now: BTreeSet<String> =
-            objects.iter().filter(|object| mine(object)).map(|object| state(object).to_string()).collect();
+        let now: BTreeSet<String> = objects.iter().filter(|object| mine(object)).map(|object| state(object).to_string()).collect();
         if now == states { Ok(()) } else { Err(format!("{now:#?}, before {states:#?}")) }
     })
     .await;
@@ -322,13 +340,14 @@ async fn installable(bench: &Bench, namespace: &str, engine: Engine) -> String {
         "version": "1.0.0", "engine": engine.as_str(), "sourceRef": source, "components": components,
         "upgrade": {"timeout": "5m30s"},
     });
-    program::package(&format!("it-{namespace}"), spec)
+    program::package("it", spec)
 }
 
-/// A repository with the Package and the charts that it names by path.
-fn files(package: &str) -> Vec<(&str, &str)> {
+/// A repository with the Package, the charts that it names by path, and where Flux gets them.
+fn files<'a>(package: &'a str, git: &'a str) -> Vec<(&'a str, &'a str)> {
     vec![
         ("packages/package.yaml", package),
+        ("packages/source.yaml", git),
         ("charts/conf/Chart.yaml", include_str!("../data/charts/conf/Chart.yaml")),
         ("charts/conf/values.yaml", include_str!("../data/charts/conf/values.yaml")),
         ("charts/conf/templates/cm.yaml", include_str!("../data/charts/conf/templates/cm.yaml")),

@@ -11,6 +11,7 @@ use support::tools::Tools;
 #[path = "../support/support.rs"]
 mod support;
 
+mod admission;
 mod argocd;
 mod control_plane;
 mod controller;
@@ -96,6 +97,8 @@ fn run_tests() -> ExitCode {
         pods::job_completes,
         pods::failing_job_fails,
         pods::dead_node_takes_its_pods_down_and_back,
+        admission::bad_packages_are_refused_alike_online_and_offline,
+        admission::what_is_fixed_cannot_be_changed,
         control_plane::kubernetes_is_the_version_we_build,
         control_plane::nodes_are_ready_and_schedulable,
         control_plane::a_recorder_sees_every_write_in_order,

@@ -102,7 +102,9 @@ impl ArgoCd {
                 "project": "default",
                 "source": source,
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace},
-                "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+                "syncPolicy": {
+                    "automated": {"prune": true, "selfHeal": true}, "syncOptions": ["ServerSideApply=true"],
+                },
             },
         });
         self.cluster.apply(NAMESPACE, application).await;
