@@ -104,6 +104,54 @@ fn only_error(content: &[u8]) -> (String, u64, String) {
     8,
     "`name` is malformed"
 )]
+#[case::values_key(
+    component("valuesFrom: [{kind: Secret, name: a-3f2a9c1b, valuesKey: a b}]"),
+    "WL005",
+    9,
+    "`valuesKey` is malformed"
+)]
+#[case::target_path(
+    component("valuesFrom: [{kind: Secret, name: a-3f2a9c1b, targetPath: \"a[0\"}]"),
+    "WL005",
+    9,
+    "`targetPath` is malformed"
+)]
+#[case::pattern_for_a_kind(
+    component("install: {ignore: [{kind: \"X.*\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`kind` is malformed"
+)]
+#[case::pattern_for_a_group(
+    component("install: {ignore: [{kind: X, group: \"a(b\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`group` is malformed"
+)]
+#[case::pattern_for_a_name(
+    component("install: {ignore: [{kind: X, name: \"a|b\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`name` is malformed"
+)]
+#[case::pattern_for_a_namespace(
+    component("install: {ignore: [{kind: X, namespace: \".*\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`namespace` is malformed"
+)]
+#[case::path_for_a_name(
+    component("install: {readyWhen: [{apiVersion: v1, kind: A, name: \"../b\", condition: Ready}]}"),
+    "WL005",
+    9,
+    "`name` is malformed"
+)]
+#[case::path_for_an_api_version(
+    component("install: {readyWhen: [{apiVersion: a/../v1, kind: A, name: b, condition: Ready}]}"),
+    "WL005",
+    9,
+    "`apiVersion` is malformed"
+)]
 #[case::path_out(package("  components:\n  - name: a\n    path: ../../x"), "WL016", 8, "without `..`")]
 #[case::substituted_name(package("  serviceAccountName: \"${account}\""), "WL006", 6, "lower-case letters")]
 #[case::templated_name(package("  serviceAccountName: \"{{ account }}\""), "WL006", 6, "lower-case letters")]

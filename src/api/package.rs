@@ -306,11 +306,11 @@ pub struct ValuesFrom {
     pub name: String,
     /// Key that holds the values. Default `values.yaml`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub values_key: Option<String>,
     /// Path in the values that the content is put at. Default: the root.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 250))]
+    #[schemars(length(min = 1, max = 250), regex(pattern = r"^([a-zA-Z0-9_.\\/-]|\[[0-9]{1,5}\])+$"))]
     pub target_path: Option<String>,
     /// Whether the object may be absent. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -421,13 +421,16 @@ pub enum UpgradeCrds {
 )]
 pub struct ReadyWhen {
     /// `apiVersion` of the object.
-    #[schemars(length(min = 1, max = 317))]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
     pub api_version: String,
     /// Kind of the object.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub kind: String,
     /// Name of the object.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._:@-]*[A-Za-z0-9])?$"))]
     pub name: String,
     /// Namespace of the object. Default: the component's; ignored for cluster-scoped kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -460,11 +463,14 @@ pub struct ReadyWhen {
 #[serde(rename_all = "camelCase")]
 pub struct HealthCheckExpr {
     /// `apiVersion` of the objects.
-    #[schemars(length(min = 1, max = 317))]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
     pub api_version: String,
     /// Kind of the objects. Default: every kind of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub kind: Option<String>,
     /// CEL expression of a healthy object.
     #[schemars(length(min = 1, max = 4096))]
@@ -485,18 +491,18 @@ pub struct HealthCheckExpr {
 pub struct DriftIgnore {
     /// API group of the objects. Default: the core group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
     pub group: Option<String>,
     /// Kind of the objects.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub kind: String,
     /// Name of the object. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._:@-]*[A-Za-z0-9])?$"))]
     pub name: Option<String>,
     /// Namespace of the object. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: Option<String>,
     /// JSON pointers of the fields.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 1024), regex(pattern = r"^/")))]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Component;
 use crate::api::{self, Engine, PackageSpec, UpgradeCrds};
 use crate::package::duration::GoDuration;
-use crate::package::names::{ComponentName, Namespace, ReleaseName};
+use crate::package::names::{ComponentName, Namespace, ObjectName, ReleaseName};
 use crate::package::violation::{Code, Violation};
 
 /// What the Package asks of an engine that it cannot do, or does not give it
@@ -140,6 +140,11 @@ pub fn canary_rules(at: &str, canary: &api::Canary, hook: bool) -> Vec<Violation
             Some(Ok(_)) | None => continue,
         };
         found.push(Violation::new(Code::InvalidDuration, format!("{at}/{field}"), message));
+    }
+    for (index, name) in canary.daemon_sets.iter().enumerate() {
+        if let Err(error) = ObjectName::parse(name) {
+            found.push(Violation::new(Code::InvalidName, format!("{at}/daemonSets/{index}"), error.to_string()));
+        }
     }
     for (index, step) in canary.steps.iter().flatten().enumerate() {
         let number: Option<u32> = step.strip_suffix('%').unwrap_or(step).parse().ok();

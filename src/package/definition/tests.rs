@@ -107,6 +107,10 @@ fn with(components: &str) -> String {
     "{name: a, CHART, canary: {soak: 1d}}",
     "WL009 /spec/components/0/canary/soak: `1d` is no duration: write a number and a unit (ms, s, m, h), such as `90s` or `1h30m`"
 )]
+#[case::canary_daemon_set(
+    "{name: a, CHART, canary: {daemonSets: ['a|b']}}",
+    "WL006 /spec/components/0/canary/daemonSets/0: the name of an object `a|b` must be lower-case letters, digits and `-` and `.`, starting and ending with a letter or digit"
+)]
 #[case::canary_timeout(
     "{name: a, CHART, canary: {timeout: 0s}}",
     "WL009 /spec/components/0/canary/timeout: a timeout of nothing fails every rollout at once"
