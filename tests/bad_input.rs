@@ -298,3 +298,25 @@ fn a_name_that_is_no_text_cannot_be_read() {
     assert_eq!(output.status.code(), Some(3), "{stderr}");
     assert!(stderr.contains("is no text"), "{stderr}");
 }
+
+/// Much of the same does not take much of the time: all of these were once compared pair by pair.
+#[rstest]
+#[case::keys_beside_a_merge(
+    component(&format!("values: {{<<: {{a: 1}}{}}}", (0..40_000).map(|n| format!(", key-{n}-of-many-keys-in-one-map: 1")).collect::<String>())),
+    "WL034"
+)]
+#[case::merges(
+    component(&format!("values: {{<<: [{}]}}", (0..30_000).map(|n| format!("{{key-{n}-of-many-keys-in-many-maps: 1}}")).collect::<Vec<_>>().join(","))),
+    "WL034"
+)]
+#[case::unknown_fields(package(&(0..40_000).map(|n| format!("  unknown{n}: 1\n")).collect::<String>()), "WL002")]
+#[case::hooks(
+    package(&format!("  components:\n{}", (0..60_000).map(|n| format!("  - {{name: c{n}, path: p, install: {{phase: PreUpgrade}}}}\n")).collect::<String>())),
+    "WL019"
+)]
+#[case::entries_of_a_wrong_type(package(&format!("  components: [{}]", vec!["5"; 50_000].join(","))), "WL019")]
+fn hostile_repetition(#[case] text: String, #[case] code: &str) {
+    let errors = errors_in(text.as_bytes());
+    assert!(errors.iter().any(|error| error["code"] == code), "{:?}", errors.first());
+    assert!(errors.len() <= 250, "{} errors", errors.len());
+}

@@ -11,6 +11,8 @@ use crate::package::structure;
 use crate::package::violation::{Code, Violation};
 use crate::package::yaml::{self, Content, Node};
 
+/// Most findings of one Package that are shown.
+const MOST_FINDINGS: usize = 200;
 /// Kinds of our API group.
 const KINDS: [&str; 2] = ["Package", "PackageRevision"];
 
@@ -120,11 +122,17 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
         NamespaceRule::Forced(namespace) => namespace.to_string(),
         NamespaceRule::Default(namespace) => text("/metadata/namespace").unwrap_or_else(|| namespace.to_string()),
     };
-    let structure = structure::check(&root);
+    let mut structure = structure::check(&root);
     let typed = serde_json::from_value::<crate::api::Package>(structure.fitting);
     let mut package = LoadedPackage { source, root, value, name, namespace, package: None, definition: None };
     let shape_fits = structure.findings.is_empty();
-    let semantic = match typed {
+    let too_many = |finding: &structure::Finding| {
+        finding.violation.code == Code::TooLarge && finding.violation.pointer == "/spec/components"
+    };
+    let bounded = !structure.findings.iter().any(too_many);
+    let mut semantic = match typed {
+        // Comparing every two of too many components would take minutes.
+        Ok(_) if !bounded => Vec::new(),
         Ok(typed) => {
             let parsed = definition::parse(&package.name, &package.namespace, &typed.spec);
             package.package = Some(typed);
@@ -139,6 +147,7 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
         Err(error) if shape_fits => vec![Violation::new(Code::WrongType, "/spec", error.to_string())],
         Err(_) => Vec::new(),
     };
+    cut_short(&mut structure.findings, &mut semantic);
     let text = loaded.sources.get(source);
     // A map that is none, such as `{{ x }}`, was refused when it was read.
     let misread = |finding: &structure::Finding| {
@@ -161,6 +170,20 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
     let found: Vec<_> = found.collect();
     loaded.diagnostics.extend(found);
     package
+}
+
+/// Leaves as many findings as anyone would mend in one go. Each is looked up in
+/// the document and compared with others: a hostile file could have any number.
+fn cut_short(shape: &mut Vec<structure::Finding>, meaning: &mut Vec<Violation>) {
+    let count = shape.len() + meaning.len();
+    if count > MOST_FINDINGS {
+        shape.sort_by_key(|finding| finding.violation.code != Code::TooLarge);
+        shape.truncate(MOST_FINDINGS);
+        meaning.truncate(MOST_FINDINGS - shape.len());
+        let message = format!("{count} findings in this Package, of which {MOST_FINDINGS} are shown");
+        let violation = Violation::new(Code::TooLarge, "", message).help("mend these first");
+        shape.push(structure::Finding { violation, at_key: false, quotes_mend: false });
+    }
 }
 
 /// One finding per place: rules of the shape see every field, but where a rule

@@ -17,28 +17,50 @@ pub fn finish_mapping(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Problem>) {
     if !entries.iter().any(is_merge) {
         return (entries, problems);
     }
-    let mut merged: Vec<Entry> = Vec::with_capacity(entries.len());
-    let mut own: Vec<bool> = Vec::with_capacity(entries.len());
+    let mut merged = Merged::default();
     for entry in entries {
         if is_merge(&entry) {
-            merge(entry, &mut merged, &mut own, &mut problems);
-        } else if let Some(at) = merged.iter().position(|other| other.key == entry.key) {
-            if let (Some(slot), Some(own)) = (merged.get_mut(at), own.get_mut(at)) {
-                (*slot, *own) = (entry, true);
-            }
+            merge(entry, &mut merged, &mut problems);
         } else {
-            merged.push(entry);
-            own.push(true);
+            merged.set(entry);
         }
     }
-    (merged, problems)
+    (merged.entries, problems)
+}
+
+/// The entries so far, by key, and which of them the map states itself.
+#[derive(Default)]
+struct Merged {
+    entries: Vec<Entry>,
+    own: Vec<bool>,
+    positions: HashMap<String, usize>,
+}
+
+impl Merged {
+    fn position(&self, key: &str) -> Option<usize> {
+        self.positions.get(key).copied()
+    }
+
+    fn push(&mut self, entry: Entry, own: bool) {
+        self.positions.insert(entry.key.clone(), self.entries.len());
+        self.entries.push(entry);
+        self.own.push(own);
+    }
+
+    /// An entry of the map itself: in the place of a merged one of its key.
+    fn set(&mut self, entry: Entry) {
+        let Some(at) = self.position(&entry.key) else { return self.push(entry, true) };
+        if let (Some(slot), Some(own)) = (self.entries.get_mut(at), self.own.get_mut(at)) {
+            (*slot, *own) = (entry, true);
+        }
+    }
 }
 
 fn is_merge(entry: &Entry) -> bool {
     entry.key_plain && entry.key == "<<"
 }
 
-fn merge(entry: Entry, merged: &mut Vec<Entry>, own: &mut Vec<bool>, problems: &mut Vec<Problem>) {
+fn merge(entry: Entry, merged: &mut Merged, problems: &mut Vec<Problem>) {
     let span = entry.key_span;
     let sources = match entry.value.content {
         Content::Mapping(entries) => vec![entries],
@@ -48,14 +70,11 @@ fn merge(entry: Entry, merged: &mut Vec<Entry>, own: &mut Vec<bool>, problems: &
             Vec::new()
         }
     };
-    let first_of_this_merge = merged.len();
+    let first_of_this_merge = merged.entries.len();
     for incoming in sources.into_iter().flatten() {
-        match merged.iter().position(|other| other.key == incoming.key) {
-            None => {
-                merged.push(incoming);
-                own.push(false);
-            }
-            Some(at) if at < first_of_this_merge && own.get(at) == Some(&true) => problems.push(Problem {
+        match merged.position(&incoming.key) {
+            None => merged.push(incoming, false),
+            Some(at) if at < first_of_this_merge && merged.own.get(at) == Some(&true) => problems.push(Problem {
                 code: Code::DuplicateKey,
                 span,
                 message: format!("the merge comes after the key `{}` that it also sets", incoming.key),
