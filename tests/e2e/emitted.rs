@@ -307,7 +307,8 @@ async fn stay_as_they_are(bench: &Bench, prefix: &str) {
         argocd.refresh(parent.metadata.name.as_deref().expect("a name")).await;
     }
     wait::throughout(&api, ListParams::default(), OBSERVED, "as after the first sync", |objects| {
-        let now: BTreeSet<String> = objects.iter().filter(|object| mine(object)).map(|object| state(object).to_string()).collect();
+        let now: BTreeSet<String> =
+            objects.iter().filter(|object| mine(object)).map(|object| state(object).to_string()).collect();
         if now == states { Ok(()) } else { Err(format!("{now:#?}, before {states:#?}")) }
     })
     .await;

@@ -75,8 +75,7 @@ impl<'a> Set<'a> {
         // Flux looks again after 30 s; shorter here, which only gives dependents more chances
         // to go too early.
         let selector = format!("--watch-label-selector={INSTANCE}={namespace}");
-        let helm_controller =
-            bench.helm_controller(&["--concurrent=10", "--requeue-dependency=2s", &selector]).await;
+        let helm_controller = bench.helm_controller(&["--concurrent=10", "--requeue-dependency=2s", &selector]).await;
         let repository = bench.repository(&namespace).await;
         let set = Self { bench, namespace, form, repository, recorder, _helm_controller: helm_controller };
         set.commit("first").await;
