@@ -15,7 +15,7 @@ examples: ## check the examples on both engines and translate them into target/e
 	  target/debug/windlass validate $$state --engine $$engine --chart-root $$state --deny-warnings; \
 	  target/debug/windlass render $$state --engine $$engine --mode native --skip-hooks --chart-root $$state \
 	    --repo-url https://git.example.org/packages.git --revision 4b825dc642cb6eb9a060e54bf8d69288fbee4904 \
-	    -o target/examples/$$state/$$engine; \
+	    -o target/$$state/$$engine; \
 	done; done
 	target/debug/windlass graph examples/platform/v2
 

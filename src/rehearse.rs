@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::api::Engine;
 use crate::package::version::Version;
-use crate::rollout::Event;
+use crate::rollout::{Event, Snapshot};
 use crate::sim::chart::Script;
 use crate::sim::{Refusal, World};
 
@@ -64,6 +64,9 @@ pub struct Faults {
     pub kills: VecDeque<u64>,
     /// Milliseconds by which the clock of the next process is ahead.
     pub next_skew: i64,
+    /// Changes what a decision is made from: it makes a core that overlooks
+    /// something, without a second copy of the core.
+    pub distortion: Option<fn(&mut Snapshot)>,
 }
 
 /// Something that happened to the controller, beside the writes in the log.

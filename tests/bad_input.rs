@@ -98,6 +98,60 @@ fn only_error(content: &[u8]) -> (String, u64, String) {
     8,
     "64 lower-case hex digits"
 )]
+#[case::chart_name_out(
+    package("  components:\n  - name: a\n    chart: {repository: \"oci://x/y\", name: ../z, version: 1.0.0}"),
+    "WL005",
+    8,
+    "`name` is malformed"
+)]
+#[case::values_key(
+    component("valuesFrom: [{kind: Secret, name: a-3f2a9c1b, valuesKey: a b}]"),
+    "WL005",
+    9,
+    "`valuesKey` is malformed"
+)]
+#[case::target_path(
+    component("valuesFrom: [{kind: Secret, name: a-3f2a9c1b, targetPath: \"a[0\"}]"),
+    "WL005",
+    9,
+    "`targetPath` is malformed"
+)]
+#[case::pattern_for_a_kind(
+    component("install: {ignore: [{kind: \"X.*\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`kind` is malformed"
+)]
+#[case::pattern_for_a_group(
+    component("install: {ignore: [{kind: X, group: \"a(b\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`group` is malformed"
+)]
+#[case::pattern_for_a_name(
+    component("install: {ignore: [{kind: X, name: \"a|b\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`name` is malformed"
+)]
+#[case::pattern_for_a_namespace(
+    component("install: {ignore: [{kind: X, namespace: \".*\", jsonPointers: [/a]}]}"),
+    "WL005",
+    9,
+    "`namespace` is malformed"
+)]
+#[case::path_for_a_name(
+    component("install: {readyWhen: [{apiVersion: v1, kind: A, name: \"../b\", condition: Ready}]}"),
+    "WL005",
+    9,
+    "`name` is malformed"
+)]
+#[case::path_for_an_api_version(
+    component("install: {readyWhen: [{apiVersion: a/../v1, kind: A, name: b, condition: Ready}]}"),
+    "WL005",
+    9,
+    "`apiVersion` is malformed"
+)]
 #[case::path_out(package("  components:\n  - name: a\n    path: ../../x"), "WL016", 8, "without `..`")]
 #[case::substituted_name(package("  serviceAccountName: \"${account}\""), "WL006", 6, "lower-case letters")]
 #[case::templated_name(package("  serviceAccountName: \"{{ account }}\""), "WL006", 6, "lower-case letters")]
@@ -229,4 +283,18 @@ fn chart_behind_a_symlink() {
         .unwrap();
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["diagnostics"][0]["code"], "WL016", "{json}");
+}
+
+/// Such a file would otherwise be left out, and be missing from a chart's digest.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_no_text_cannot_be_read() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"q\xff.yaml")), package("")).unwrap();
+    let output = Command::cargo_bin("windlass").unwrap().arg("validate").arg(directory.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("is no text"), "{stderr}");
 }

@@ -220,7 +220,7 @@ fn the_release_keeps_the_name_that_flux_gave_it(
 #[case::no_sources(
     Format::Cozystack,
     "{kind: Package, apiVersion: cozystack.io/v1}",
-    "there is no PackageSource in the input"
+    "there is no PackageSource of cozystack.io in the input"
 )]
 #[case::wrong_type(
     Format::Cozystack,

@@ -193,6 +193,7 @@ fn no_package_is_never_an_empty_answer(#[case] content: &[(&str, &str)]) {
 #[rstest]
 #[case::syntax("a: [", "clusters/prod/z.yaml:1:")]
 #[case::binary("a: \0", "clusters/prod/z.yaml:1:1: ")]
+#[case::lost_kind(&OTHER_ENGINE.replace("kind: Package\n", ""), "clusters/prod/z.yaml:1:1: WL022 this document is no Kubernetes object: kind is missing")]
 #[case::edge(&PACKAGE.replace("[one]", "[ona]"), "clusters/prod/z.yaml:13:27: WL013 there is no component `ona` (did you mean `one`?)")]
 #[case::revision(
     "apiVersion: windlass.dev/v1alpha1\nkind: PackageRevision\nmetadata: {name: app-1}\n",

@@ -1,6 +1,8 @@
 //! Upgrades told as stories: the decisions of Windlass played on a simulated
 //! cluster, and what the cluster's own log says about it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 #[path = "stories/play.rs"]
 mod play;
 

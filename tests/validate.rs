@@ -46,6 +46,19 @@ fn a_sound_set_is_said_to_be_sound() {
     );
 }
 
+/// A run that looked at nothing must not look like one that found nothing.
+#[test]
+fn warnings_about_other_files_do_not_make_up_for_no_package() {
+    let at = directory(&[("values.yaml", "replicas: 1\n")]);
+    let output = windlass(at.path(), &["validate", "."]);
+    assert!(exit(&output) == 1 && text(&output.stdout).contains("error[WL045]"), "{output:?}");
+    let graph = windlass(at.path(), &["graph", "."]);
+    assert_eq!(
+        (exit(&graph), text(&graph.stdout), text(&graph.stderr)),
+        (1, String::new(), "error: no Package found\n".into())
+    );
+}
+
 #[test]
 fn findings_come_with_the_line_and_without_colours_in_a_pipe() {
     let at = directory(&[("db.yaml", &PACKAGE.replace("version: 1.0.0\n  c", "vresion: 1.0.0\n  c"))]);

@@ -54,7 +54,8 @@ pub struct Canary {
     pub match_annotations: Vec<String>,
 }
 
-/// What a failed canary does when the package is not rolled back.
+/// What a failed canary does: `Hold` (default) leaves the budget at its smallest, `Freeze` lets no
+/// further pod die, `Rollback` rolls the package back if its author allows that, else holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CanaryFailure {
     /// Leave the budget at its smallest.
@@ -65,7 +66,8 @@ pub enum CanaryFailure {
     Rollback,
 }
 
-/// How nodes that were not ready before a rollout are treated.
+/// Nodes that were not ready before a rollout: `Exclude` (default) adds them to the budget and does
+/// not wait for them, `Block` counts them like any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UnreadyNodes {
     /// They are added to the budget and do not hold the rollout up.
@@ -74,7 +76,8 @@ pub enum UnreadyNodes {
     Block,
 }
 
-/// How the first step of a rollout is guarded.
+/// How the first step of a rollout is guarded: with `Strict` (default) no pod dies until Windlass
+/// deletes the chosen one, with `Compat` the first dies with the change of the template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutMode {
     /// No pod dies until Windlass deletes the chosen one.

@@ -9,9 +9,8 @@ use super::canary::Canary;
 use super::status::PackageStatus;
 
 /// Wanted state of one piece of software that consists of several releases.
-///
-/// Optional fields are kept as the author wrote them; their defaults are in
-/// [`crate::package::definition`].
+// Optional fields are kept as the author wrote them; their defaults are in
+// `crate::package::definition`.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "windlass.dev",
@@ -193,7 +192,8 @@ pub struct Rollback {
     pub to: Option<String>,
 }
 
-/// What deleting the Package does.
+/// What deleting the Package does: `Uninstall` (default) uninstalls its releases, dependents
+/// first; `Orphan` leaves them, to be taken over again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// Releases are uninstalled, dependents first.
@@ -266,8 +266,11 @@ pub struct Chart {
     /// `http(s)://` of a Helm repository, or `oci://` of the repository that holds the chart.
     #[schemars(length(max = 1024), regex(pattern = r"^(https?|oci)://[^\s]+$"))]
     pub repository: String,
-    /// Name of the chart.
-    #[schemars(length(min = 1, max = 253))]
+    /// Name of the chart; in an OCI repository also a path.
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
+    )]
     pub name: String,
     /// Exact version of the chart.
     #[schemars(
@@ -303,11 +306,11 @@ pub struct ValuesFrom {
     pub name: String,
     /// Key that holds the values. Default `values.yaml`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
     pub values_key: Option<String>,
     /// Path in the values that the content is put at. Default: the root.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 250))]
+    #[schemars(length(min = 1, max = 250), regex(pattern = r"^([a-zA-Z0-9_.\\/-]|\[[0-9]{1,5}\])+$"))]
     pub target_path: Option<String>,
     /// Whether the object may be absent. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -389,14 +392,16 @@ pub struct Install {
     pub ignore: Vec<DriftIgnore>,
 }
 
-/// When a component that is a hook runs.
+/// `PreUpgrade` makes the component a hook: a one-shot release before anything else moves, when
+/// the version changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
     /// Before anything moves, when the version changes.
     PreUpgrade,
 }
 
-/// What an upgrade does to the chart's CRDs.
+/// What an upgrade does to the chart's CRDs: `CreateReplace` (default) creates the new ones and
+/// replaces the others, `Create` only creates, `Skip` leaves them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UpgradeCrds {
     /// Leave them.
@@ -416,13 +421,16 @@ pub enum UpgradeCrds {
 )]
 pub struct ReadyWhen {
     /// `apiVersion` of the object.
-    #[schemars(length(min = 1, max = 317))]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
     pub api_version: String,
     /// Kind of the object.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub kind: String,
     /// Name of the object.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._:@-]*[A-Za-z0-9])?$"))]
     pub name: String,
     /// Namespace of the object. Default: the component's; ignored for cluster-scoped kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -455,11 +463,14 @@ pub struct ReadyWhen {
 #[serde(rename_all = "camelCase")]
 pub struct HealthCheckExpr {
     /// `apiVersion` of the objects.
-    #[schemars(length(min = 1, max = 317))]
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
     pub api_version: String,
     /// Kind of the objects. Default: every kind of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub kind: Option<String>,
     /// CEL expression of a healthy object.
     #[schemars(length(min = 1, max = 4096))]
@@ -480,18 +491,18 @@ pub struct HealthCheckExpr {
 pub struct DriftIgnore {
     /// API group of the objects. Default: the core group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
+    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
     pub group: Option<String>,
     /// Kind of the objects.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
     pub kind: String,
     /// Name of the object. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._:@-]*[A-Za-z0-9])?$"))]
     pub name: Option<String>,
     /// Namespace of the object. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: Option<String>,
     /// JSON pointers of the fields.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 1024), regex(pattern = r"^/")))]

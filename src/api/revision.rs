@@ -92,7 +92,7 @@ pub struct RecordedComponent {
     pub name: String,
     /// Position in the apply order, from 0.
     pub wave: u32,
-    /// Digest of what was rendered, see [`crate::package::digest`].
+    /// Digest of what was rendered.
     #[schemars(length(max = 71))]
     pub digest: String,
     /// Identity of the release.

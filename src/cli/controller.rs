@@ -38,8 +38,8 @@ pub struct Arguments {
     /// Namespace of the Lease that elects the leader; empty: no election.
     #[arg(long, env = "WINDLASS_LEASE_NAMESPACE", default_value = "windlass-system")]
     lease_namespace: String,
-    /// Name this process holds the Lease under.
-    #[arg(long, env = "WINDLASS_IDENTITY", default_value_t = identity())]
+    /// Name this process holds the Lease under. Default: the host's, with what tells processes apart.
+    #[arg(long, env = "WINDLASS_IDENTITY", default_value_t = identity(), hide_default_value = true)]
     identity: String,
     /// Address of health checks and metrics.
     #[arg(long, env = "WINDLASS_LISTEN", default_value = "0.0.0.0:8080")]

@@ -8,7 +8,10 @@ use crate::package::yaml::write::write;
 #[command(after_help = "\
 Examples:
   windlass crds | kubectl apply --server-side -f -
-  windlass crds --json-schema > package.schema.json       for editors: # yaml-language-server: $schema=package.schema.json")]
+  windlass crds --json-schema > package.schema.json
+
+Many editors take the schema from a comment at the top of a Package:
+  # yaml-language-server: $schema=package.schema.json")]
 pub struct Arguments {
     /// Print the JSON Schema of a Package document instead.
     #[arg(long)]

@@ -44,9 +44,11 @@ impl Tree for Directory {
         let mut entries = Vec::new();
         for entry in fs::read_dir(self.root.join(path))? {
             let entry = entry?;
-            if let Ok(name) = entry.file_name().into_string() {
-                entries.push((name, kind_of(entry.file_type()?)));
-            }
+            let name = entry.file_name().into_string().map_err(|name| {
+                // Left out in silence it would be missing from a digest, or a Package with it.
+                io::Error::other(format!("the name of {} is no text", name.display()))
+            })?;
+            entries.push((name, kind_of(entry.file_type()?)));
         }
         entries.sort();
         Ok(entries)

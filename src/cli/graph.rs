@@ -51,6 +51,10 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         streams.stderr.write_all(write_text(&report, style).as_bytes())?;
         return Ok(Exit::Findings);
     }
+    if loaded.packages.is_empty() {
+        writeln!(streams.stderr, "error: no Package found")?;
+        return Ok(Exit::Findings);
+    }
     let graph = Graph::new(loaded.packages.iter().filter_map(|package| package.definition.as_ref()));
     let text = match arguments.format {
         Format::Text => graph::write_text(&graph),

@@ -30,8 +30,10 @@ const WIDTH: usize = 100;
     disable_version_flag = true,
     after_help = "\
 Examples:
-  windlass import cozystack packages/core/platform/sources --version 1.6.2 --chart-root packages -o out
-  kubectl get helmreleases,helmrepositories -A -o yaml | windlass import flux - --version 1.0.0 -n packages
+  windlass import cozystack packages/core/platform/sources --version 1.6.2 \\
+      --chart-root packages -o out
+  kubectl get helmreleases,helmrepositories -A -o yaml | \\
+      windlass import flux - --version 1.0.0 -n packages
 
 Packages go to standard output or to -o; whatever could not be carried over is said on standard
 error. Exit code 1: something must be mended before the Packages are used."
@@ -39,7 +41,7 @@ error. Exit code 1: something must be mended before the Packages are used."
 pub struct Arguments {
     /// What the input is.
     format: Format,
-    /// Files, directories (recursive, *.yaml and *.yml) or `-` for standard input.
+    /// Files, directories (searched for *.yaml and *.yml) or - for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Version of Packages whose input has none, and of charts that --chart-root does not tell.
@@ -61,9 +63,9 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Cozystack PackageSources.
+    /// Cozystack PackageSources (cozystack.io).
     Cozystack,
-    /// kubepkg PackageSources.
+    /// kubepkg PackageSources (kubepkg.dev).
     Kubepkg,
     /// Flux HelmReleases with their sources.
     Flux,

@@ -18,9 +18,25 @@ use crate::plugin::{Answer, Environment, Location, announcement, generate, locat
 /// Most errors that are shown: Argo CD keeps all of them in a condition.
 const MOST_ERRORS: usize = 20;
 
+const EXAMPLES: &str = "\
+Environment, as Argo CD sets it:
+  ARGOCD_APP_NAMESPACE         namespace of the Packages; must be set
+  ARGOCD_APP_SOURCE_PATH       directory of the Application, from the root of the repository
+  ARGOCD_APP_SOURCE_REPO_URL,  repository and commit, for charts at a path
+  ARGOCD_APP_REVISION
+  ARGOCD_APP_PROJECT_NAME      project of the Applications; default if absent
+  ARGOCD_APP_PARAMETERS        parameters as JSON, see `windlass plugin parameters`
+  KUBE_VERSION                 version of the cluster
+
+Example, by hand in the root of a repository:
+  ARGOCD_APP_NAMESPACE=packages \\
+    ARGOCD_APP_PARAMETERS='[{\"name\": \"output\", \"string\": \"native\"}]' \\
+    windlass plugin generate";
+
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Print the manifests of the application directory (Argo CD runs this).
+    #[command(after_help = EXAMPLES)]
     Generate,
     /// Print the parameters that `generate` understands (Argo CD runs this).
     Parameters,
@@ -54,7 +70,9 @@ fn run_generate(streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
             }
             output::to_stdout(&answer.objects, streams)?;
             let took = begun.elapsed().as_secs_f64() * 1000.0;
-            writeln!(streams.stderr, "windlass: {} manifests in {took:.1} ms", answer.objects.len())?;
+            let count = answer.objects.len();
+            let plural = if count == 1 { "" } else { "s" };
+            writeln!(streams.stderr, "windlass: {count} manifest{plural} in {took:.1} ms")?;
             Ok(Exit::Ok)
         }
     }

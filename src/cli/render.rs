@@ -12,7 +12,7 @@ use super::{Exit, Streams, output, paths};
 use crate::api::Engine;
 use crate::package::check;
 use crate::package::content::chart_content;
-use crate::package::definition::RelativePath;
+use crate::package::definition::{Definition, RelativePath, Requirement};
 use crate::package::diagnostic::{Report, Severity, Style, write_text};
 use crate::package::load::{Loaded, NamespaceRule};
 use crate::package::names::Namespace;
@@ -53,7 +53,8 @@ pub struct Arguments {
     /// Namespace of the Packages, whatever they say.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are left alone.
+    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are left
+    /// alone, also those of components that are gone.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -129,7 +130,9 @@ fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exi
 fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let Some(directory) = &arguments.output else { return output::to_stdout(objects, streams) };
     let count = output::to_directory(objects, directory)?;
-    writeln!(streams.stderr, "{count} files in {}", directory.display()).context("cannot write to standard error")
+    let plural = if count == 1 { "" } else { "s" };
+    writeln!(streams.stderr, "{count} file{plural} in {}", directory.display())
+        .context("cannot write to standard error")
 }
 
 /// Objects in order, and what has to be said of them.
@@ -154,8 +157,16 @@ fn translate(
     let definitions = || compiled.iter().map(|package| package.definition.clone()).collect::<Vec<_>>();
     let options = Options { skip_hooks: arguments.skip_hooks, ..Options::for_engine(engine) };
     let (objects, mut notes) = match arguments.mode {
-        Mode::Managed => output_of(managed(&definitions(), &options)?),
-        Mode::Native => output_of(native(&definitions(), &options)?),
+        Mode::Managed => {
+            let (objects, mut notes) = output_of(managed(&definitions(), &options)?);
+            notes.push(MANAGED.to_owned());
+            (objects, notes)
+        }
+        Mode::Native => {
+            let (objects, mut notes) = output_of(native(&definitions(), &options)?);
+            notes.extend(definitions().iter().flat_map(unchecked_kubernetes));
+            (objects, notes)
+        }
         Mode::Package => {
             managed(&definitions(), &options)?;
             (compiled.into_iter().map(|package| Value::Object(package.object)).collect(), Vec::new())
@@ -167,6 +178,23 @@ fn translate(
         count => notes.push(format!("{count} manifests that are no Packages are left out")),
     }
     Ok((objects, notes))
+}
+
+/// Said with objects that are meant for the controller's eyes only.
+const MANAGED: &str = "these are the objects as the controller writes them, one turn at a time: applied by hand or \
+                       from Git they keep no order; --mode native does";
+
+/// Nobody compares the cluster's version with what a Package requires where
+/// there is no controller and no plugin.
+fn unchecked_kubernetes(package: &Definition) -> Vec<String> {
+    let requirements = package.requires.iter().filter_map(|requirement| match requirement {
+        Requirement::Kubernetes { range } => {
+            let range = range.as_written();
+            Some(format!("package `{}` requires Kubernetes {range}: nothing checks that here", package.name))
+        }
+        Requirement::Package { .. } => None,
+    });
+    requirements.collect()
 }
 
 fn output_of(translation: Translation) -> Output {

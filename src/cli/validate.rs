@@ -33,7 +33,8 @@ pub struct Arguments {
     /// Files, directories (searched for *.yaml and *.yml) or - for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Engine of the Packages that name none.
+    /// Engine of the Packages that name none. Without it only what holds for both engines is
+    /// checked of them.
     #[arg(long)]
     engine: Option<EngineArgument>,
     /// Directory that the paths of charts begin at; an absent chart is an error then.
@@ -95,7 +96,7 @@ fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outc
     let options = Options { engine: arguments.engine.map(Into::into), charts };
     let found = check(&loaded, &options).context("cannot read the charts")?;
     loaded.diagnostics.extend(found);
-    if loaded.packages.is_empty() && loaded.diagnostics.is_empty() {
+    if loaded.packages.is_empty() && !loaded.has_errors() {
         nothing_found(arguments, &mut loaded);
     }
     let packages = loaded.packages.len();

@@ -101,11 +101,7 @@ impl Accounts {
         }
         let mut config = self.config.clone();
         config.auth_info.impersonate = Some(user.clone());
-        config.auth_info.impersonate_groups = Some(vec![
-            "system:serviceaccounts".to_owned(),
-            format!("system:serviceaccounts:{namespace}"),
-            "system:authenticated".to_owned(),
-        ]);
+        // Without groups the API server adds those of a service account by itself.
         let client = client(&config)?;
         if clients.len() >= MOST_CLIENTS {
             clients.clear();

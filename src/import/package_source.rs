@@ -132,7 +132,7 @@ pub(super) fn import(group: &str, documents: &[Document], options: &Options<'_>)
     }
     let namespace = namespace(&sources.iter().map(|(source, _)| &source.spec).collect::<Vec<_>>(), options);
     if sources.is_empty() {
-        imported.error(group, "there is no PackageSource in the input");
+        imported.error(group, format!("there is no PackageSource of {group} in the input"));
     } else if options.namespace.is_none() && namespace == DEFAULT_NAMESPACE {
         imported.warn(group, format!("the Packages are in namespace {namespace}: give -n to say another one"));
     }
@@ -150,7 +150,8 @@ fn not_a_source(imported: &mut Imported, group: &str, document: &Document) {
         let message = "its variant, values and disabled components are not carried over: merge them into the result";
         imported.error(&document.origin, format!("Package {name}: {message}"));
     } else {
-        imported.warn(&document.origin, format!("not read: {kind} {name}"));
+        let other = if kind == "PackageSource" { format!(" of {}", document.group()) } else { String::new() };
+        imported.warn(&document.origin, format!("not read: {kind} {name}{other}"));
     }
 }
 

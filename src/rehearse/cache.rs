@@ -43,8 +43,8 @@ impl Cache {
         self.listed = true;
         for (kind, waiting) in &mut self.held_back {
             let lag = faults.lag.get(kind).copied().unwrap_or(0);
-            while let Some(change) = waiting.pop_front_if(|change| change.at + lag <= now) {
-                seen.push(change);
+            while waiting.front().is_some_and(|change| change.at + lag <= now) {
+                seen.extend(waiting.pop_front());
             }
         }
         for change in &seen {
@@ -118,7 +118,8 @@ impl Rehearsal {
                 ids.extend(interested.map(|(id, _)| id.clone()));
             }
         }
-        for id in ids.clone() {
+        let alone = self.package_ids().len() < 2;
+        for id in ids.clone().into_iter().filter(|_| !alone) {
             self.look_at_peer(&id);
             ids.extend(self.concerned_by(&id));
         }

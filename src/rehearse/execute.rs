@@ -13,11 +13,13 @@ use crate::api::wellknown::{API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REV
 use crate::package::names::{PackageName, revision_name};
 use crate::rollout::{Action, Decision, Precondition, decide};
 use crate::sim::store::{Expected, finalizers};
-use crate::sim::{Key, Refusal};
+use crate::sim::{Key, Object, Refusal};
 
 const ACTOR: &str = FIELD_MANAGER;
 /// Milliseconds before a refused decision is made again; doubled each time.
 const PAUSE: u64 = 50;
+/// Milliseconds after which own writes that have not been seen are looked for.
+const OWN_WRITES: u64 = 500;
 /// Everything is looked at again after this many milliseconds.
 const RESYNC: u64 = 600_000;
 
@@ -40,14 +42,18 @@ impl Rehearsal {
         let now = self.now();
         let Some(id) = self.process.take_due(now) else { return };
         if !self.has_own_writes(&id) {
-            // It is woken when its own write arrives.
+            // It is woken when its own write arrives, or soon, should that be missed.
+            self.process.wake(id, now + OWN_WRITES);
             return;
         }
         self.look_at_peer(&id);
-        let Some(snapshot) = self.snapshot(&id) else {
+        let Some(mut snapshot) = self.snapshot(&id) else {
             self.process.interest.remove(&id);
             return;
         };
+        if let Some(distortion) = self.faults.distortion {
+            distortion(&mut snapshot);
+        }
         let skew = jiff::SignedDuration::from_millis(self.process.skew);
         let time = self.world.timestamp().checked_add(skew).unwrap_or_default();
         let decision = decide(&snapshot, time);
@@ -71,14 +77,16 @@ impl Rehearsal {
         }
     }
 
-    /// Whether the cache holds what was last written of the package's revisions.
-    fn has_own_writes(&self, id: &PackageId) -> bool {
-        let Some((name, version)) = self.process.expected.get(id) else { return true };
-        let key = Key::new(API_VERSION, "PackageRevision", &id.namespace, name);
-        let seen =
-            self.process.cache.get(&key).map(|object| super::packages::text(object, &["metadata", "resourceVersion"]));
-        // One that is gone was deleted by us: nothing older can be decided upon.
-        seen.is_none_or(|seen| seen.parse::<u64>().unwrap_or(0) >= *version) || self.world.store.get(&key).is_none()
+    /// Whether the cache holds what was last written for the package.
+    fn has_own_writes(&mut self, id: &PackageId) -> bool {
+        let (cache, store) = (&self.process.cache, &self.world.store);
+        let Some(expected) = self.process.expected.get_mut(id) else { return true };
+        expected.retain(|key, version| {
+            let seen = cache.get(key).map(|object| super::packages::text(object, &["metadata", "resourceVersion"]));
+            // What is gone from the cluster will not be seen again at that version.
+            store.get(key).is_some() && seen.is_none_or(|seen| seen.parse::<u64>().unwrap_or(0) < *version)
+        });
+        expected.is_empty()
     }
 
     fn carry_on(&mut self, mut execution: Execution) {
@@ -118,7 +126,7 @@ impl Rehearsal {
                 let written = self.world.store.edit(ACTOR, &key, &expected, |object| {
                     object.insert("status".into(), status);
                 })?;
-                self.expect(id, &record.revision, &written);
+                self.expect(id, key, &written);
                 Ok(())
             }
             Write::Action(action) => self.act(id, action),
@@ -133,9 +141,9 @@ impl Rehearsal {
         }
     }
 
-    fn expect(&mut self, id: &PackageId, revision: &str, written: &Map<String, Value>) {
+    fn expect(&mut self, id: &PackageId, key: Key, written: &Map<String, Value>) {
         let version = super::packages::text(written, &["metadata", "resourceVersion"]).parse().unwrap_or(0);
-        self.process.expected.insert(id.clone(), (revision.to_owned(), version));
+        self.process.expected.entry(id.clone()).or_default().insert(key, version);
     }
 
     fn act(&mut self, id: &PackageId, action: &Action) -> Result<(), Refusal> {
@@ -153,17 +161,24 @@ impl Rehearsal {
                 ignore_absence(release(store, &key, Some(uid), FINALIZER_REVISION))?;
                 ignore_absence(store.delete(ACTOR, &key, &of_uid(uid)))
             }
-            Action::Apply { object, precondition } => apply(store, object, precondition),
+            Action::Apply { object, precondition } => {
+                let written = apply(store, object, precondition)?;
+                self.expect(id, Key::of(object), &written);
+                Ok(())
+            }
             Action::Patch { object, uid, resource_version, patch } => {
                 let expected = Expected { uid: Some(uid.clone()), resource_version: resource_version.clone() };
                 let patch = patch.as_object().cloned().unwrap_or_default();
-                store.patch(ACTOR, &to_key(object), &patch, &expected).map(|_| ())
+                let written = store.patch(ACTOR, &to_key(object), &patch, &expected)?;
+                self.expect(id, to_key(object), &written);
+                Ok(())
             }
             Action::Operate { object, uid, resource_version, spec, operation } => {
                 let expected = Expected { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
-                store
-                    .edit(ACTOR, &to_key(object), &expected, |live| operate(live, spec.as_ref(), operation))
-                    .map(|_| ())
+                let change = |live: &mut Map<String, Value>| operate(live, spec.as_ref(), operation);
+                let written = store.edit(ACTOR, &to_key(object), &expected, change)?;
+                self.expect(id, to_key(object), &written);
+                Ok(())
             }
             Action::Delete { object, uid } => ignore_absence(store.delete(ACTOR, &to_key(object), &of_uid(uid))),
         }
@@ -178,7 +193,7 @@ impl Rehearsal {
             "spec": spec,
         });
         let written = self.world.store.create(ACTOR, object.as_object().cloned().unwrap_or_default())?;
-        self.expect(id, &name, &written);
+        self.expect(id, revision_key(id, &name), &written);
         Ok(())
     }
 }
@@ -213,7 +228,7 @@ fn set_finalizers(object: &mut Map<String, Value>, change: impl FnOnce(&mut Vec<
     }
 }
 
-fn apply(store: &mut Store, object: &Map<String, Value>, precondition: &Precondition) -> Result<(), Refusal> {
+fn apply(store: &mut Store, object: &Map<String, Value>, precondition: &Precondition) -> Result<Object, Refusal> {
     let expected = match precondition {
         Precondition::Absent if store.get(&Key::of(object)).is_some() => return Err(Refusal::AlreadyExists),
         Precondition::Absent | Precondition::Any => Expected::default(),
@@ -221,7 +236,7 @@ fn apply(store: &mut Store, object: &Map<String, Value>, precondition: &Precondi
             Expected { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) }
         }
     };
-    store.apply(ACTOR, object, &expected).map(|_| ())
+    store.apply(ACTOR, object, &expected)
 }
 
 /// One write: the operation, no trace of the one before, and the whole spec.

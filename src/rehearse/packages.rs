@@ -56,10 +56,11 @@ impl Rehearsal {
         let name = PackageName::parse(&id.name).ok()?;
         let spec = object.get("spec").cloned().unwrap_or_default();
         let now = self.now();
+        let written = spec.to_string();
         let seen = self.process.seen.entry(id.clone());
-        let seen = seen.or_insert_with(|| Seen { spec: spec.to_string(), since: now });
-        if seen.spec != spec.to_string() {
-            *seen = Seen { spec: spec.to_string(), since: now };
+        let seen = seen.or_insert_with(|| Seen { spec: written.clone(), since: now });
+        if seen.spec != written {
+            *seen = Seen { spec: written, since: now };
         }
         let still_for = std::time::Duration::from_millis(now - seen.since);
         let policy = spec.get("deletionPolicy").and_then(Value::as_str);

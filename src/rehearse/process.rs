@@ -67,9 +67,9 @@ pub(super) struct Process {
     /// When each Package is to be looked at.
     pub queue: BTreeMap<PackageId, u64>,
     pub execution: Option<Execution>,
-    /// The revision last written for each Package, and its resource version:
-    /// nothing is decided upon an older one.
-    pub expected: BTreeMap<PackageId, (String, u64)>,
+    /// What was last written for each Package, and at which resource version:
+    /// nothing is decided upon anything older.
+    pub expected: BTreeMap<PackageId, BTreeMap<Key, u64>>,
     pub seen: BTreeMap<PackageId, Seen>,
     pub peers: BTreeMap<PackageId, Peer>,
     /// Objects that a Package's last decision was made from.

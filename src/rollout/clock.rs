@@ -23,6 +23,17 @@ impl Now {
     pub fn as_time(self) -> Time {
         Time(self.time)
     }
+
+    /// For how long, at least, something has been so that is on record since
+    /// `at`. Clocks of two machines are not compared: what this process cannot
+    /// have written itself was so when it began to watch, and no longer counts
+    /// for more than that.
+    pub fn at_least_since(self, at: &Time) -> Duration {
+        match Duration::try_from(self.time.duration_since(at.0)) {
+            Ok(since) => since.min(self.watching_for),
+            Err(_) => self.watching_for,
+        }
+    }
 }
 
 /// Where a clock is kept.
@@ -56,7 +67,7 @@ pub(crate) trait Clock {
     /// Time that counts so far.
     fn elapsed(&self, now: Now) -> Duration {
         let (_, seconds, counted_at) = self.view();
-        Duration::from_secs(seconds) + counted_at.map_or(Duration::ZERO, |at| uncounted(at, now))
+        Duration::from_secs(seconds) + counted_at.map_or(Duration::ZERO, |at| now.at_least_since(at))
     }
 
     /// Lets it stand, keeping what was counted.
@@ -72,7 +83,7 @@ pub(crate) trait Clock {
     fn run(&mut self, now: Now) {
         let elapsed = self.elapsed(now);
         let (began, seconds, counted_at) = self.parts();
-        let due = counted_at.as_ref().is_none_or(|at| since(at, now) >= COUNT_EVERY);
+        let due = counted_at.as_ref().is_none_or(|at| at.0 > now.time || since(at, now) >= COUNT_EVERY);
         if began.is_some() && due {
             *seconds = elapsed.as_secs();
             *counted_at = Some(now.as_time());
@@ -82,10 +93,6 @@ pub(crate) trait Clock {
 
 fn since(at: &Time, now: Now) -> Duration {
     Duration::try_from(now.time.duration_since(at.0)).unwrap_or_default()
-}
-
-fn uncounted(at: &Time, now: Now) -> Duration {
-    since(at, now).min(now.watching_for)
 }
 
 macro_rules! clock {
@@ -157,5 +164,14 @@ mod tests {
         let mut record = ComponentRecord::default();
         record.start(at(100, 0));
         assert_eq!(record.elapsed(at(0, 0)), Duration::ZERO);
+    }
+
+    #[test]
+    fn after_a_clock_that_was_ahead_only_the_time_of_this_process_counts() {
+        let mut record = ComponentRecord::default();
+        record.start(at(3600, 0));
+        assert_eq!(record.elapsed(at(20, 20)), Duration::from_secs(20));
+        record.run(at(20, 20));
+        assert_eq!(record.elapsed(at(50, 50)), Duration::from_secs(50));
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
+
 use super::snapshot::RevisionView;
 use super::work::Work;
 use crate::api::{self, ComponentRecord, RecordedComponent};
@@ -125,8 +127,8 @@ pub(crate) fn follow(work: &mut Work<'_>) {
 pub(crate) fn judge(work: &Work<'_>, component: &RecordedComponent, record: &ComponentRecord) -> Judged {
     let spec = &work.latest.spec;
     let freshness = Freshness::Fresh {
-        release_ready_at: record.release_ready_at.as_ref().map(|time| time.0),
-        turn_began: record.turn_began.as_ref().map(|time| time.0),
+        release_ready_at: record.release_ready_at.as_ref().map(|time| by_own_clock(work, time)),
+        turn_began: record.turn_began.as_ref().map(|time| by_own_clock(work, time)),
         version_changed: spec.version != spec.from_version,
     };
     let mut verdicts = Vec::with_capacity(component.ready_when.len());
@@ -141,6 +143,12 @@ pub(crate) fn judge(work: &Work<'_>, component: &RecordedComponent, record: &Com
         verdicts.push(evidence::judge(&entry, &observation, before, moment));
     }
     worst(work, verdicts)
+}
+
+/// A time on record as this process can vouch for it.
+fn by_own_clock(work: &Work<'_>, at: &api::Time) -> Timestamp {
+    let since = SignedDuration::try_from(work.now.at_least_since(at)).unwrap_or_default();
+    work.now.time.checked_sub(since).unwrap_or(work.now.time)
 }
 
 /// A failure counts before anything that is only awaited.

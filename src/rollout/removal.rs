@@ -1,6 +1,7 @@
 //! Uninstalling children, one at a time, dependents first.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use super::live::Live;
 use super::release;
@@ -19,18 +20,36 @@ pub(crate) enum Removal {
     Waiting(String),
 }
 
-/// Removes children by falling wave; asks for the next only when the one
+/// Removes children, dependents first; asks for the next only when the one
 /// before, and the objects it had, are gone.
 pub(crate) fn of(work: &mut Work<'_>, children: &[&Live]) -> Removal {
-    let mut children = children.to_vec();
-    children.sort_by_key(|child| (Reverse(child.wave()), child.name().to_owned()));
-    if let Some(child) = children.first() {
-        return Removal::Waiting(remove(work, child));
+    let going = children.iter().find(|child| child.is_deleting());
+    if let (None, Some(message)) = (going, left_behind(work)) {
+        return Removal::Waiting(message);
     }
-    match left_behind(work) {
-        Some(message) => Removal::Waiting(message),
+    match going.copied().or_else(|| next(work, children)) {
+        Some(child) => Removal::Waiting(remove(work, child)),
         None => Removal::Gone,
     }
+}
+
+/// A child that no other one depends on; of several the one of the highest wave.
+/// Edges count as the newest revision that knows the dependent has them: waves
+/// of children that were written by different revisions cannot be compared.
+fn next<'a>(work: &Work<'_>, children: &[&'a Live]) -> Option<&'a Live> {
+    let mut children = children.to_vec();
+    children.sort_by_key(|child| (Reverse(child.wave()), child.name().to_owned()));
+    let needed: BTreeSet<&str> =
+        children.iter().flat_map(|child| depends_on(work, child)).map(String::as_str).collect();
+    let free = children.iter().find(|child| child.component().is_none_or(|name| !needed.contains(name)));
+    free.or_else(|| children.first()).copied()
+}
+
+fn depends_on<'a>(work: &Work<'a>, child: &Live) -> &'a [String] {
+    let recorded = child.component().and_then(|name| {
+        work.snapshot.revisions.iter().rev().find_map(|revision| revision.component(name).filter(|found| !found.hook))
+    });
+    recorded.map_or(&[], |recorded| &recorded.depends_on)
 }
 
 fn remove(work: &mut Work<'_>, child: &Live) -> String {
@@ -85,8 +104,10 @@ fn remember_objects(work: &mut Work<'_>, child: &Live) {
     work.put_record(record);
 }
 
+/// An object of a release whose child is gone.
 fn left_behind(work: &Work<'_>) -> Option<String> {
-    let remembered = work.status.components.iter().flat_map(|record| &record.objects);
+    let gone = work.status.components.iter().filter(|record| work.children_of(&record.name).is_empty());
+    let remembered = gone.flat_map(|record| &record.objects);
     let left = remembered
         .filter_map(|text| read(text))
         .find(|key| matches!(work.snapshot.objects.get(key), Some(Lookup::Found(_))))?;

@@ -116,6 +116,10 @@ fn let_all_go(work: &mut Work<'_>) -> Option<String> {
 /// behind whose history they are; the Package goes last.
 fn forget(work: &mut Work<'_>) {
     let orphaned = work.inventory().next().is_some();
+    if !orphaned {
+        // Without a revision nothing tells any more that they are to go.
+        cleanup::own_sources(work);
+    }
     for revision in &work.snapshot.revisions {
         let (name, uid) = (revision.name.clone(), revision.uid.clone());
         if !orphaned || revision.deleting {
@@ -123,9 +127,6 @@ fn forget(work: &mut Work<'_>) {
         } else if revision.held {
             work.actions.push(Action::ReleaseRevision { name, uid });
         }
-    }
-    if !orphaned {
-        cleanup::own_sources(work);
     }
     if work.snapshot.package.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
         work.actions.push(Action::ReleasePackage);

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use super::json;
 use super::store::Key;
 
-/// One object that a chart renders. `{release}` and `{version}` in names and
-/// texts of the spec are replaced.
+/// One object that a chart renders. `{release}`, `{version}` and `{values}` (their
+/// digest) are replaced in its name and in the texts of its spec.
 #[derive(Clone, Debug)]
 pub struct Template {
     /// Group and version.
@@ -23,14 +23,16 @@ pub struct Template {
 }
 
 impl Template {
-    /// A Deployment that runs the chart's version.
+    /// A Deployment that runs the chart's version and is told the values.
     pub fn deployment() -> Self {
-        Self::new("apps/v1", "Deployment", "{release}", json!({"release": "{release}", "version": "{version}"}))
+        let spec = json!({"release": "{release}", "version": "{version}", "config": "{values}"});
+        Self::new("apps/v1", "Deployment", "{release}", spec)
     }
 
     /// A Job that runs once.
     pub fn job() -> Self {
-        Self::new("batch/v1", "Job", "{release}", json!({"release": "{release}", "version": "{version}"}))
+        let spec = json!({"release": "{release}", "version": "{version}", "config": "{values}"});
+        Self::new("batch/v1", "Job", "{release}", spec)
     }
 
     /// Any other object.
@@ -39,11 +41,8 @@ impl Template {
     }
 
     pub(crate) fn render(&self, namespace: &str, release: &str, version: &str, config: &str) -> Map<String, Value> {
-        let fill = |text: &str| text.replace("{release}", release).replace("{version}", version);
-        let mut spec = filled(&self.spec, &fill);
-        if let Value::Object(spec) = &mut spec {
-            spec.insert("config".into(), config.into());
-        }
+        let fill =
+            |text: &str| text.replace("{release}", release).replace("{version}", version).replace("{values}", config);
         let mut object = Map::new();
         object.insert("apiVersion".into(), self.api_version.clone().into());
         object.insert("kind".into(), self.kind.clone().into());
@@ -51,7 +50,7 @@ impl Template {
         if !matches!(self.kind.as_str(), "CustomResourceDefinition" | "Namespace") {
             json::set(&mut object, &["metadata", "namespace"], namespace.into());
         }
-        object.insert("spec".into(), spec);
+        object.insert("spec".into(), filled(&self.spec, &fill));
         object
     }
 }

@@ -158,6 +158,11 @@ impl World {
         self.tasks.insert((due, self.sequence), task);
     }
 
+    /// Takes a task back.
+    pub(super) fn cancel(&mut self, task: &Task) {
+        self.tasks.retain(|_, pending| pending != task);
+    }
+
     /// Tasks in the order of their times, without the times: for comparing two
     /// worlds.
     pub fn pending(&self) -> Vec<(u64, Task)> {

@@ -127,7 +127,7 @@ impl Builder<'_> {
             if self.options.skip_hooks {
                 self.notes.push(Note { about, message: "a hook needs the controller: it is left out".to_owned() });
             } else {
-                let message = "a hook needs the controller; --skip-hooks leaves it out";
+                let message = "a hook needs the controller; only `windlass render --skip-hooks` leaves it out";
                 refusals.push(Refusal::new(about, message));
             }
         }

@@ -14,6 +14,7 @@ mod support;
 mod admission;
 mod argocd;
 mod control_plane;
+mod controller;
 mod emitted;
 mod flux;
 mod native_flux;
@@ -76,6 +77,7 @@ fn run_tests() -> ExitCode {
         stand_in::writes_what_the_real_controller_wrote,
         emitted::argo_cd_sees_no_difference_after_the_first_sync,
         native_flux::releases_move_in_order_with_one_commit,
+        controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         native_flux::plain_depends_on_lets_dependents_go_first,
         plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
         plugin::mistakes_are_told_and_prune_nothing,

@@ -49,7 +49,7 @@ fn releases_wait_for_each_other_and_what_is_lost_is_said(#[case] engine: Engine)
 #[test]
 fn hooks_are_refused_unless_they_are_to_be_left_out() {
     let refusals = native(&[full()], &Options::for_engine(Some(Engine::Flux))).unwrap_err();
-    let message = "app/migrate: a hook needs the controller; --skip-hooks leaves it out";
+    let message = "app/migrate: a hook needs the controller; only `windlass render --skip-hooks` leaves it out";
     assert_eq!(refusals.iter().map(ToString::to_string).collect::<Vec<_>>(), [message]);
 }
 

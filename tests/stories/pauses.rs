@@ -4,8 +4,9 @@ use rstest::rstest;
 use serde_json::json;
 use windlass::api::Engine;
 use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::world::Part;
 
-use crate::play::{Play, component, package, package_key};
+use crate::play::{Play, component, kubevirt, kubevirt_script, package, package_key};
 
 fn hanging(engine: Engine) -> Play {
     let mut script = Script::default();
@@ -56,7 +57,8 @@ fn a_suspended_child_pauses_the_clock_and_is_said() {
 #[case::argo(Engine::Argo)]
 fn time_in_which_the_controller_was_stopped_does_not_count(#[case] engine: Engine) {
     let mut play = hanging(engine);
-    // Nobody decides for two hours.
+    // Nobody decides for two hours, and Flux does not try again either: attempts count.
+    play.rehearsal.world.stopped.insert(Part::HelmController);
     let end = play.rehearsal.now() + 7_200_000;
     while play.rehearsal.world.next_due().is_some_and(|due| due <= end) {
         play.rehearsal.world.step();
@@ -65,6 +67,8 @@ fn time_in_which_the_controller_was_stopped_does_not_count(#[case] engine: Engin
     play.rehearsal.restart(0);
     play.rehearsal.run_for(100_000);
     assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+    play.rehearsal.run_for(200_000);
+    assert_eq!(play.reason("app"), "UpgradeFailed", "{}", play.message("app"));
 }
 
 #[rstest]
@@ -104,4 +108,40 @@ fn leaders_with_other_clocks_come_to_the_same_end(#[case] engine: Engine) {
         play.until_ready("app");
         assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
     }
+}
+
+/// The next leader's clock is an hour behind: what the last one wrote lies in its
+/// future, and time counts all the same.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_leader_whose_clock_is_behind_still_runs_out_of_time(#[case] engine: Engine) {
+    let mut play = hanging(engine);
+    play.rehearsal.restart(-3_600_000);
+    play.rehearsal.run_for(600_000);
+    assert_eq!(play.reason("app"), "UpgradeFailed", "{}", play.message("app"));
+}
+
+/// The next leader's clock is an hour ahead: evidence that has to last lasts as
+/// long by its own clock.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_leader_whose_clock_is_ahead_does_not_take_evidence_for_lasting(#[case] engine: Engine) {
+    let mut play = Play::new(engine, kubevirt_script(20_000));
+    let spec = |version: &str| {
+        let mut spec = kubevirt(version, version, "1.0.0", json!({}));
+        spec["components"][1]["install"]["readyWhen"] =
+            json!([{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "name": "kubevirt", "condition": "Available"}]);
+        spec
+    };
+    play.commit("kubevirt", spec("1.0.0"));
+    play.until_ready("kubevirt");
+    play.commit("kubevirt", spec("2.0.0"));
+    play.rehearsal.run_for(15_000);
+    assert_eq!(play.reason("kubevirt"), "Progressing");
+    play.rehearsal.restart(3_600_000);
+    play.rehearsal.run_for(40_000);
+    assert_eq!(play.reason("kubevirt"), "Progressing", "{}", play.message("kubevirt"));
+    play.until_ready("kubevirt");
 }

@@ -203,7 +203,8 @@ pub fn kubevirt(version: &str, operator: &str, resource: &str, rollback: Value) 
 /// The operator's Deployment reports on the resource after some milliseconds.
 pub fn kubevirt_script(takes: u64) -> Script {
     let mut script = Script::default();
-    let resource = Template::new("kubevirt.io/v1", "KubeVirt", "kubevirt", json!({"image": "{version}"}));
+    let resource =
+        Template::new("kubevirt.io/v1", "KubeVirt", "kubevirt", json!({"image": "{version}", "config": "{values}"}));
     script.charts.insert("kubevirt".into(), vec![resource]);
     script.operators.push(Operator::new(NAMESPACE, "operator", "kubevirt.io/v1", "KubeVirt", takes));
     script

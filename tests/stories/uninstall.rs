@@ -132,3 +132,61 @@ fn a_suspended_child_is_lifted_and_uninstalled(#[case] engine: Engine) {
     play.until_gone("app");
     assert_eq!(gone(&play, position), ["c", "b", "a"]);
 }
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn the_next_one_waits_until_the_objects_of_the_one_before_are_gone(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    let lingering = windlass::sim::Key::new("apps/v1", "Deployment", NAMESPACE, "c");
+    play.patch(&lingering, json!({"metadata": {"finalizers": ["example.org/slow"]}}));
+    let position = play.position();
+    play.delete("app");
+    play.rehearsal.run_for(600_000);
+    let begun = play
+        .changes_since(position)
+        .any(|change| change.key.name == "app-b" && at(&change.object, "/metadata/deletionTimestamp").is_string());
+    assert!(!begun, "{}", play.tell());
+    play.patch(&lingering, json!({"metadata": {"finalizers": []}}));
+    play.until_gone("app");
+    assert_eq!(gone(&play, position), ["c", "b", "a"]);
+}
+
+/// A hook in a later version moves the waves of what moves with it, and not of
+/// what stays.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn waves_of_different_revisions_do_not_decide(#[case] engine: Engine) {
+    let mut play = Play::new(engine, crate::play::migration_script());
+    let above = || component("b", "1.0.0", &["a"]);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[]), above()]));
+    play.until_ready("app");
+    let hooks = [crate::play::hook("one", "1.0.0"), crate::play::hook("two", "1.0.0")];
+    let [one, two] = hooks;
+    play.commit("app", package("2.0.0", vec![one, two, component("a", "2.0.0", &[]), above()]));
+    play.until_ready("app");
+    let position = play.position();
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(gone(&play, position), ["b", "a"]);
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn an_uninstallation_that_is_interrupted_anywhere_leaves_nothing(#[case] engine: Engine) {
+    for steps in 1..30 {
+        let mut play = Play::new(engine, Script::default());
+        play.commit("app", chain("1.0.0"));
+        play.until_ready("app");
+        play.rehearsal.faults.kills.push_back(play.rehearsal.steps() + steps);
+        play.delete("app");
+        play.until_gone("app");
+        play.rehearsal.run_for(60_000);
+        let left: Vec<String> = play.rehearsal.world.store.all().map(|(key, _)| key.to_string()).collect();
+        assert_eq!(left, Vec::<String>::new(), "killed after {steps} steps");
+    }
+}

@@ -15,7 +15,7 @@ use super::cluster::{Cluster, documents};
 use super::control_plane::ControlPlane;
 use super::flux::{self, Flux};
 use super::git::Repository;
-use super::http::HttpServer;
+use super::http::{self, HttpServer};
 use super::nodes::Nodes;
 use super::processes::{Process, Processes, Program};
 use super::tools::{Tools, repository};
@@ -177,6 +177,20 @@ impl Bench {
     pub async fn windlass(&self, name: &str) -> Program {
         let kubeconfig = &self.control_plane().await.kubeconfig;
         Program::new(name, PathBuf::from(env!("CARGO_BIN_EXE_windlass"))).env_path("KUBECONFIG", kubeconfig)
+    }
+
+    /// A controller for one namespace, ended when dropped. It is alone, so it holds no Lease.
+    pub async fn controller(&self, namespace: &str) -> Process {
+        let kubeconfig = &self.control_plane().await.kubeconfig;
+        let program = |[port]: [u16; 1]| {
+            Program::new(&format!("controller-{namespace}"), PathBuf::from(env!("CARGO_BIN_EXE_windlass")))
+                .env_path("KUBECONFIG", kubeconfig)
+                .arguments(["controller", "--lease-namespace="])
+                .argument(format!("--watch-namespace={namespace}"))
+                .argument(format!("--listen=127.0.0.1:{port}"))
+        };
+        let ready = async |[port]: [u16; 1]| http::get(port, "/readyz").await.map(drop);
+        self.processes.start(program, ready).await.1
     }
 
     /// Our own kinds are served.

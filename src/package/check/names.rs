@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Findings;
 use crate::package::definition::{Component, Definition};
 use crate::package::load::LoadedPackage;
-use crate::package::names::{Namespace, ReleaseName, child_name};
+use crate::package::names::{Namespace, ReleaseName, child_name, hook_child_name};
 use crate::package::violation::{Code, Violation};
 
 pub fn check(findings: &mut Findings<'_>) {
@@ -78,6 +78,7 @@ fn children(findings: &mut Findings<'_>) {
             Entry::Occupied(other) => clash(findings, child, other.get(), &child.child_name()),
         }
     }
+    hooks(findings, &all);
     for hook in all.iter().filter(|child| child.component.hook) {
         let prefix = format!("{}-", hook.child_name());
         let from = (&hook.definition.namespace, prefix.clone());
@@ -90,6 +91,25 @@ fn children(findings: &mut Findings<'_>) {
         });
         for ((_, name), other) in numbered {
             clash(findings, hook, other, name);
+        }
+    }
+}
+
+/// Hooks of two Packages whose objects have one name in the same revision.
+fn hooks(findings: &mut Findings<'_>, all: &[Owned<'_>]) {
+    let mut first: BTreeMap<(&Namespace, String), Owned<'_>> = BTreeMap::new();
+    for hook in all.iter().filter(|child| child.component.hook) {
+        let name = hook_child_name(&hook.definition.name, &hook.component.name, 1);
+        let other = *first.entry((&hook.definition.namespace, name.clone())).or_insert(*hook);
+        if other.definition.name != hook.definition.name {
+            let message = format!(
+                "hook `{}` of Package `{}` and hook `{}` of Package `{}` are both `{name}` in the cluster in revision 1",
+                hook.component.name, hook.definition.name, other.component.name, other.definition.name
+            );
+            let help =
+                format!("rename one of them; the other is at {}", findings.place(other.package, &other.pointer()));
+            let violation = Violation::new(Code::ChildNameConflict, hook.pointer(), message).help(help);
+            findings.error(hook.package, violation);
         }
     }
 }

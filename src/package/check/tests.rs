@@ -276,6 +276,20 @@ fn the_numbered_children_of_hooks_count_too() {
 }
 
 #[test]
+fn two_hooks_of_one_name_are_an_error() {
+    let text = package("a-b", "components: [{name: c, CHART, install: {releaseName: x, phase: PreUpgrade}}]")
+        + &package("a", "components: [{name: b-c, CHART, install: {releaseName: z, phase: PreUpgrade}}]");
+    assert_eq!(
+        found(&text),
+        [
+            "error 10:44 WL025 hook `b-c` of Package `a` and hook `c` of Package `a-b` are both `a-b-c-1` in the cluster in revision 1"
+        ]
+    );
+    let elsewhere = text.replacen("{name: a}", "{name: a, namespace: other}", 1);
+    assert_eq!(found(&elsewhere), Vec::<String>::new());
+}
+
+#[test]
 fn two_packages_with_one_release_are_an_error() {
     let text = package("one", "components: [{name: a, CHART}]") + &package("two", "components: [{name: a, CHART}]");
     assert_eq!(

@@ -144,8 +144,13 @@ impl Parser {
 
     fn upgrade(&mut self, upgrade: Option<&api::Upgrade>) -> Upgrade {
         let upgrade = upgrade.cloned().unwrap_or_default();
+        let timeout = self.duration("/spec/upgrade/timeout", upgrade.timeout.as_deref(), DEFAULT_TIMEOUT);
+        if timeout.get().is_zero() {
+            let message = "a timeout of nothing fails every component at once";
+            self.report(Code::InvalidDuration, "/spec/upgrade/timeout", message, "leave it out for the default of 10m");
+        }
         Upgrade {
-            timeout: self.duration("/spec/upgrade/timeout", upgrade.timeout.as_deref(), DEFAULT_TIMEOUT),
+            timeout,
             retries: upgrade.retries.unwrap_or(DEFAULT_RETRIES),
             from: self.range("/spec/upgrade/from", upgrade.from.as_deref()),
             allow_downgrade: upgrade.allow_downgrade.unwrap_or(false),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Component;
 use crate::api::{self, Engine, PackageSpec, UpgradeCrds};
 use crate::package::duration::GoDuration;
-use crate::package::names::{ComponentName, Namespace, ReleaseName};
+use crate::package::names::{ComponentName, Namespace, ObjectName, ReleaseName};
 use crate::package::violation::{Code, Violation};
 
 /// What the Package asks of an engine that it cannot do, or does not give it
@@ -132,8 +132,18 @@ pub fn canary_rules(at: &str, canary: &api::Canary, hook: bool) -> Vec<Violation
     for (field, text) in
         [("soak", &canary.soak), ("timeout", &canary.timeout), ("progressDeadline", &canary.progress_deadline)]
     {
-        if let Some(Err(error)) = text.as_deref().map(GoDuration::parse) {
-            found.push(Violation::new(Code::InvalidDuration, format!("{at}/{field}"), error.to_string()));
+        let message = match text.as_deref().map(GoDuration::parse) {
+            Some(Err(error)) => error.to_string(),
+            Some(Ok(limit)) if limit.get().is_zero() && field != "soak" => {
+                format!("a {field} of nothing fails every rollout at once")
+            }
+            Some(Ok(_)) | None => continue,
+        };
+        found.push(Violation::new(Code::InvalidDuration, format!("{at}/{field}"), message));
+    }
+    for (index, name) in canary.daemon_sets.iter().enumerate() {
+        if let Err(error) = ObjectName::parse(name) {
+            found.push(Violation::new(Code::InvalidName, format!("{at}/daemonSets/{index}"), error.to_string()));
         }
     }
     for (index, step) in canary.steps.iter().flatten().enumerate() {

@@ -107,6 +107,14 @@ fn with(components: &str) -> String {
     "{name: a, CHART, canary: {soak: 1d}}",
     "WL009 /spec/components/0/canary/soak: `1d` is no duration: write a number and a unit (ms, s, m, h), such as `90s` or `1h30m`"
 )]
+#[case::canary_daemon_set(
+    "{name: a, CHART, canary: {daemonSets: ['a|b']}}",
+    "WL006 /spec/components/0/canary/daemonSets/0: the name of an object `a|b` must be lower-case letters, digits and `-` and `.`, starting and ending with a letter or digit"
+)]
+#[case::canary_timeout(
+    "{name: a, CHART, canary: {timeout: 0s}}",
+    "WL009 /spec/components/0/canary/timeout: a timeout of nothing fails every rollout at once"
+)]
 #[case::ready_both(
     "{name: a, CHART, install: {readyWhen: [{apiVersion: v1, kind: A, name: a, condition: x, expr: 'y'}]}}",
     "WL010 /spec/components/0/install/readyWhen/0: a readyWhen entry has exactly one of condition and expr"
@@ -147,6 +155,10 @@ fn a_component_breaks_a_rule(#[case] components: &str, #[case] expected: &str) {
 #[case::timeout(
     "{version: 1.0.0, upgrade: {timeout: '600'}}",
     "WL009 /spec/upgrade/timeout: `600` is no duration: write a number and a unit (ms, s, m, h), such as `90s` or `1h30m`"
+)]
+#[case::no_timeout(
+    "{version: 1.0.0, upgrade: {timeout: 0m0s}}",
+    "WL009 /spec/upgrade/timeout: a timeout of nothing fails every component at once"
 )]
 fn a_package_breaks_a_rule(#[case] spec: &str, #[case] expected: &str) {
     // `1.9` is a number to YAML and text here.

@@ -64,10 +64,19 @@ fn not_an_object(source: usize, root: &Node, named: bool, loaded: &mut Loaded) {
     let help = "a Package begins with `apiVersion: windlass.dev/v1alpha1` and `kind: Package`";
     let message = format!("this document is no Kubernetes object: {missing}");
     let mut finding = finding(source, root.locate(""), Code::NotAnObject, message, help);
-    if !named {
+    if !named && !looks_like_a_package(root) {
         finding.severity = Severity::Warning;
     }
     loaded.diagnostics.push(finding);
+}
+
+/// Whether a document that is no object was probably meant as a Package. Left
+/// out in silence it would be uninstalled by whoever prunes.
+fn looks_like_a_package(root: &Node) -> bool {
+    let text = |key: &str| root.get(key).and_then(Node::as_text).unwrap_or_default();
+    let is_map = |key: &str| root.get(key).is_some_and(|node| node.entries().is_some());
+    let of_ours = text("apiVersion").split('/').next() == Some(wellknown::GROUP);
+    of_ours || text("kind") == "Package" || (is_map("metadata") && is_map("spec"))
 }
 
 fn other(source: usize, root: &Node, api_version: String, kind: String, loaded: &mut Loaded) {

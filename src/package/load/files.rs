@@ -66,13 +66,47 @@ impl Walk<'_> {
     fn link(&self, path: &str, loaded: &mut Loaded) -> Result<(), LoadError> {
         let shown = self.shown(path);
         let target = self.tree.link_target(path).map_err(|source| LoadError { path: shown.clone(), source })?;
-        let below = |target: &str| self.root.is_empty() || target.starts_with(&format!("{}/", self.root));
-        if !target.as_deref().is_some_and(below) {
-            let message = format!("the symbolic link `{shown}` leads out of the directory, or nowhere");
-            let help = "replace it by the file it stands for, or remove it";
-            report(loaded, &shown, Code::PathEscapes, message, help);
+        let help = "replace it by the file it stands for, or remove it";
+        match target.as_deref().map(|target| (target, self.below(target))) {
+            Some((target, Some(below))) if !self.reads(path, target, below)? => {
+                let message = format!("the symbolic link `{shown}` stands for `{below}`, which is not read there");
+                report(loaded, &shown, Code::PathEscapes, message, help);
+            }
+            Some((_, Some(_))) => {}
+            Some((_, None)) | None => {
+                let message = format!("the symbolic link `{shown}` leads out of the directory, or nowhere");
+                report(loaded, &shown, Code::PathEscapes, message, help);
+            }
         }
         Ok(())
+    }
+
+    /// A path of the tree as one below the directory, if it is.
+    fn below<'p>(&self, path: &'p str) -> Option<&'p str> {
+        if self.root.is_empty() { Some(path) } else { path.strip_prefix(self.root)?.strip_prefix('/') }
+    }
+
+    /// Whether what a link stands for is read in its own place, or would not be
+    /// read here either.
+    fn reads(&self, link: &str, target: &str, below: &str) -> Result<bool, LoadError> {
+        let kind = |path: &str| self.tree.kind(path).map_err(|source| LoadError { path: self.shown(path), source });
+        let is_chart = |directory: &str| kind(&join(directory, "Chart.yaml")).map(|kind| kind == Some(EntryKind::File));
+        let is_directory = kind(target)? == Some(EntryKind::Directory);
+        let searched = if is_directory { self.recursive && !is_chart(target)? } else { is_yaml(link) };
+        if !searched {
+            return Ok(true);
+        }
+        let hidden = below.split('/').any(|part| part.starts_with('.'));
+        let deeper = below.contains('/') && !self.recursive;
+        if hidden || deeper || !(is_directory || is_yaml(below)) {
+            return Ok(false);
+        }
+        for (at, _) in below.match_indices('/') {
+            if is_chart(&join(self.root, below.get(..at).unwrap_or_default()))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn shown(&self, path: &str) -> String {

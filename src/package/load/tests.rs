@@ -215,3 +215,51 @@ fn findings_name_package_and_component() {
     );
     assert!(loaded.has_errors());
 }
+
+/// A Package that lost its `kind` must not go missing among others: an applier
+/// that prunes would uninstall it.
+#[rstest]
+#[case::kind(&PACKAGE.replace("kind: Package\n", ""), "kind is missing", true)]
+#[case::api_version(&PACKAGE.replace("apiVersion: windlass.dev/v1alpha1\n", ""), "apiVersion is missing", true)]
+#[case::both("metadata: {name: db}\nspec: {version: 1.0.0}", "apiVersion and kind are missing", true)]
+#[case::values("kind: DaemonSet\nreplicas: 1", "apiVersion is missing", false)]
+#[case::other_values("replicas: 1", "apiVersion and kind are missing", false)]
+fn a_document_that_looks_like_a_package_is_an_error_in_a_directory_too(
+    #[case] text: &str,
+    #[case] missing: &str,
+    #[case] error: bool,
+) {
+    let files = Files::new([("a.yaml", PACKAGE), ("b.yaml", text)]);
+    let loaded = load_directory(&files).unwrap();
+    let severity = if error { "error" } else { "warning" };
+    assert_eq!(
+        messages(&loaded),
+        [format!("{severity} dir/b.yaml:1:1 WL022 this document is no Kubernetes object: {missing}")]
+    );
+}
+
+/// A link to what is not read where it is would leave a Package out.
+#[rstest]
+#[case::hidden("p.yaml", "..data/p.yaml", true)]
+#[case::hidden_directory("linked", "..data", true)]
+#[case::other_name("p.yaml", "real.txt", true)]
+#[case::in_a_chart("p.yaml", "chart/templates/p.yaml", true)]
+#[case::chart("linked", "chart", false)]
+#[case::read_elsewhere("p.yaml", "sub/q.yaml", false)]
+#[case::directory_read_elsewhere("linked", "sub", false)]
+#[case::name_that_is_not_read("README", "real.txt", false)]
+fn a_link_to_what_is_not_read_is_refused(#[case] link: &str, #[case] target: &str, #[case] refused: bool) {
+    let files = Files::new([
+        ("a.yaml", PACKAGE),
+        ("..data/p.yaml", PACKAGE),
+        ("real.txt", PACKAGE),
+        ("chart/Chart.yaml", "name: c"),
+        ("chart/templates/p.yaml", PACKAGE),
+        ("sub/q.yaml", "{apiVersion: v1, kind: ConfigMap}"),
+    ]);
+    let loaded = load_directory(&files.link(link, Some(target))).unwrap();
+    let expected = format!(
+        "error dir/{link}:1:1 WL016 the symbolic link `dir/{link}` stands for `{target}`, which is not read there"
+    );
+    assert_eq!(messages(&loaded), Vec::from_iter(refused.then_some(expected)));
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as EventSpan, StrInput, Tag, options};
+use serde_json::Number;
 
 use super::merge::finish_mapping;
 use super::node::{Content, Entry, Node};
@@ -35,7 +36,38 @@ pub fn parse(text: &str) -> Documents {
             Step::SkipDocument | Step::Stop => break,
         }
     }
-    builder.documents
+    let mut documents = builder.documents;
+    for problem in disputed_line_end(text).into_iter().chain(late_byte_order_mark(text)) {
+        if documents.problems.iter().all(|other| other.span != problem.span) {
+            documents.problems.push(problem);
+        }
+    }
+    documents.problems.sort_by_key(|problem| problem.span.start);
+    documents
+}
+
+/// Characters that end a line in YAML 1.1, which Go reads, and are text in YAML
+/// 1.2: what one reader takes for a comment is a field to the other.
+fn disputed_line_end(text: &str) -> Option<Problem> {
+    let (start, found) = text.match_indices(['\u{85}', '\u{2028}', '\u{2029}']).next()?;
+    let number = found.chars().next().map_or(0, u32::from);
+    Some(Problem {
+        code: Code::Syntax,
+        span: Span { start, end: start + found.len() },
+        message: format!("U+{number:04X} ends a line for some readers and is text to others"),
+        help: format!("remove it, or write it as \"\\u{number:04x}\" in double quotes"),
+    })
+}
+
+/// Go reads a byte order mark further down as part of the key behind it.
+fn late_byte_order_mark(text: &str) -> Option<Problem> {
+    let start = text.find("\n\u{feff}")? + 1;
+    Some(Problem {
+        code: Code::Syntax,
+        span: Span { start, end: start + '\u{feff}'.len_utf8() },
+        message: "a byte order mark stands only at the start of a file".into(),
+        help: "remove it: it is invisible, and comes from files that were joined".into(),
+    })
 }
 
 fn next_document<'a>(parser: &mut Parser<'a, StrInput<'a>>, builder: &mut Builder) -> bool {
@@ -265,7 +297,7 @@ impl Builder {
         let text = match node.content {
             Content::Text(text) => text,
             Content::Bool(value) => value.to_string(),
-            Content::Number(number) => number.to_string(),
+            Content::Number(number) => number_key(&number),
             Content::Null | Content::Sequence(_) | Content::Mapping(_) => {
                 let help = "a key is text; if this comes from `{{ … }}`, render the template first, or quote the value";
                 self.problem(Code::Syntax, node.span, format!("{} cannot be a key", node.kind()), help);
@@ -276,6 +308,26 @@ impl Builder {
             *key = Some(Key { text, span: node.span, plain: node.plain });
         }
         Step::Continue
+    }
+}
+
+/// A number as the key that sigs.k8s.io/yaml makes of it: Go's shortest text of
+/// a float of 32 bits, `1e+06` from a million on.
+fn number_key(number: &Number) -> String {
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    // Rounding to 32 bits is what is asked for.
+    let float = float as f32;
+    if float.is_infinite() {
+        return if float > 0.0 { ".inf" } else { "-.inf" }.to_owned();
+    }
+    let scientific = format!("{float:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+        }
+        _ => float.to_string(),
     }
 }
 

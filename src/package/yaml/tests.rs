@@ -30,6 +30,11 @@ fn only_problem(text: &str) -> (Code, String, String) {
 #[case::quoted("a: \"on\"\nb: '1'\nc: |\n  x\nd: >-\n  y\n  z\n", json!({"a": "on", "b": "1", "c": "x\n", "d": "y z"}))]
 #[case::absent_values("a:\nb: ~\nc: ''", json!({"a": null, "b": null, "c": ""}))]
 #[case::key_order_is_kept("b: 1\na: 2", json!({"b": 1, "a": 2}))]
+#[case::number_keys_are_floats_of_32_bits(
+    "1e3: a\n1.10: b\n1e6: c\n1234567.5: d\n0.00001: e\n-0.5: f\n123456789.125: g\n.5: h\n1e300: i\n-1e300: j\n1e21: k\n5e-324: l\n-0.0: m",
+    json!({"1000": "a", "1.1": "b", "1e+06": "c", "1.2345675e+06": "d", "1e-05": "e", "-0.5": "f", "1.2345679e+08": "g",
+           "0.5": "h", ".inf": "i", "-.inf": "j", "1e+21": "k", "0": "l", "-0": "m"})
+)]
 #[case::aliases("a: &x [1]\nb: *x", json!({"a": [1], "b": [1]}))]
 #[case::byte_order_mark("\u{feff}a: 1", json!({"a": 1}))]
 #[case::carriage_returns("a: 1\r\nb: 2\r\n", json!({"a": 1, "b": 2}))]
@@ -53,6 +58,30 @@ fn a_file_may_hold_many_documents() {
     Code::DuplicateKey,
     "the merge comes after the key `p` that it also sets",
     "<<"
+)]
+#[case::next_line(
+    "a: 1 # x\u{85}b: 2",
+    Code::Syntax,
+    "U+0085 ends a line for some readers and is text to others",
+    "\u{85}"
+)]
+#[case::late_byte_order_mark(
+    "# b\n\u{feff}c: 2",
+    Code::Syntax,
+    "a byte order mark stands only at the start of a file",
+    "\u{feff}"
+)]
+#[case::line_separator(
+    "a: \"x\u{2028}y\"",
+    Code::Syntax,
+    "U+2028 ends a line for some readers and is text to others",
+    "\u{2028}"
+)]
+#[case::paragraph_separator(
+    "a: |\n  x\u{2029}y",
+    Code::Syntax,
+    "U+2029 ends a line for some readers and is text to others",
+    "\u{2029}"
 )]
 #[case::merge_of_a_number("<<: 1", Code::Syntax, "`<<` merges a map or a list of maps", "<<")]
 #[case::null_key("~: c", Code::Syntax, "nothing cannot be a key", "~")]

@@ -134,6 +134,7 @@ impl World {
         self.write_status(HELM_CONTROLLER, key, |status| {
             status.insert("lastAttemptedGeneration".into(), observed.into());
             status.insert("lastAttemptedRevision".into(), revision.into());
+            status.insert("observedGeneration".into(), observed.into());
         });
         self.observed(key, run)
     }
@@ -201,22 +202,19 @@ impl World {
         let verb = if run.action == "install" { "Install" } else { "Upgrade" };
         let (value, reason) = if succeeded { ("True", "Succeeded") } else { ("False", "Failed") };
         let reason = format!("{verb}{reason}");
-        let message = format!(
-            "Helm {} {} for release {}/{} with chart {}@{}",
-            run.action,
-            if succeeded { "succeeded" } else { "failed" },
-            wanted.namespace,
-            wanted.identity.1,
-            wanted.chart,
-            wanted.shown
-        );
+        let number = self.helm.latest(&wanted.identity).map_or(1, |latest| latest.number + 1);
+        let message = told_of(run.action, &wanted, succeeded.then_some(number));
         let observed_generation = Some(generation(live));
         let retries = retries(&run.object);
         self.write_status(HELM_CONTROLLER, key, |status| {
             for type_ in ["Ready", "Released"] {
+                // Only what is told anew carries the generation of now.
+                let told = conditions::find(live, type_).map(|told| json::text(told, &["message"]));
                 let condition =
                     Condition { type_, status: value, reason: &reason, message: &message, observed_generation };
-                conditions::set(status, &condition, now);
+                if type_ == "Ready" || told != Some(message.as_str()) {
+                    conditions::set(status, &condition, now);
+                }
             }
             if refused && retries {
                 retrying(status, generation(live), now);
@@ -235,7 +233,8 @@ impl World {
         let revisions = self.helm.releases.get(&wanted.identity).cloned().unwrap_or_default();
         let refused = attempt.outcome == Some(Ended::Refused);
         let failed = attempt.outcome != Some(Ended::Succeeded);
-        let action = run.action;
+        let (action, observed) = (run.action, generation(&run.object));
+        let at_once = refused && retries(&run.object);
         self.write_status(HELM_CONTROLLER, key, |status| {
             if failed {
                 count(status, "failures");
@@ -252,8 +251,11 @@ impl World {
                 }
             }
             status.insert("lastAttemptedReleaseAction".into(), action.into());
+            if at_once {
+                status.insert("observedGeneration".into(), observed.into());
+            }
         });
-        if refused && retries(&run.object) {
+        if at_once {
             return self.observed(key, run);
         }
         Next::Step(Stage::Settled, STEP)
@@ -306,9 +308,14 @@ impl World {
             status.insert("observedGeneration".into(), observed.into());
         });
         self.handle_request(key, &run.object);
+        let is_stalled = self.store.get(key).is_some_and(|live| conditions::is_true(live, "Stalled"));
         let failed = run.attempt.as_ref().is_some_and(|attempt| attempt.outcome != Some(Ended::Succeeded));
         let strategy = if run.action.is_empty() { "upgrade" } else { run.action };
         let spec = |path: &[&str]| json::duration(json::text(&run.object, path)).filter(|time| *time > 0);
+        if is_stalled {
+            // What has given up is not looked at again until it changes.
+            return Next::Done(None);
+        }
         if failed && retries(&run.object) {
             return Next::Done(Some(spec(&["spec", strategy, "strategy", "retryInterval"]).unwrap_or(300_000)));
         }
@@ -343,6 +350,17 @@ fn is_given_up(live: &Object, wanted: &Plan) -> bool {
 /// Whether failed actions are tried again without end.
 fn retries(object: &Object) -> bool {
     json::text(object, &["spec", "upgrade", "strategy", "name"]) == "RetryOnFailure"
+}
+
+/// Messages of success name the revision, those of failure do not.
+fn told_of(action: &str, wanted: &Plan, number: Option<u32>) -> String {
+    let Plan { namespace, chart, shown, identity: (_, release), .. } = wanted;
+    match number {
+        Some(number) => {
+            format!("Helm {action} succeeded for release {namespace}/{release}.v{number} with chart {chart}@{shown}")
+        }
+        None => format!("Helm {action} failed for release {namespace}/{release} with chart {chart}@{shown}"),
+    }
 }
 
 fn action_name(action: &str) -> &'static str {

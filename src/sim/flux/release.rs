@@ -52,7 +52,9 @@ pub(super) enum Next {
 }
 
 impl World {
+    /// There is one entry for each object: what was to come later comes now.
     pub(in crate::sim) fn helm_enqueue(&mut self, key: &Key) {
+        self.cancel(&Task::HelmQueue(key.clone()));
         if self.flux.runs.contains_key(key) {
             self.flux.dirty.insert(key.clone());
         } else if !self.flux.queue.contains(key) {

@@ -8,9 +8,6 @@ use crate::sim::json;
 use crate::sim::store::{Key, Object, generation, is_deleting};
 use crate::sim::world::{Task, World};
 
-/// Milliseconds a fetch takes.
-const FETCH: u64 = 40;
-
 /// What a look at a source gave.
 enum Found {
     Artifact { revision: String, digest: String, built_from: Option<String> },
@@ -31,8 +28,8 @@ impl World {
             _ => self.find_artifact(&source),
         };
         self.write_source(key, &source, found);
-        let interval = json::duration(json::text(&source, &["spec", "interval"])).unwrap_or(600_000);
-        self.schedule(interval.max(FETCH), Task::Source(key.clone()));
+        let interval = json::duration(json::text(&source, &["spec", "interval"])).filter(|interval| *interval > 0);
+        self.schedule(interval.unwrap_or(600_000), Task::Source(key.clone()));
     }
 
     /// The index as it is now. Charts published later are not in it.

@@ -1,0 +1,301 @@
+//! Histories: what is committed when, how it goes, and what goes wrong besides.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use windlass::api::Engine;
+use windlass::rehearse::{Rehearsal, Settings};
+use windlass::rollout::Snapshot;
+use windlass::sim::Key;
+use windlass::sim::chart::{Care, Operator, Outcome, Script, Template};
+use windlass::sim::store::Expected;
+use windlass::sim::world::Part;
+
+pub const NAMESPACE: &str = "packages";
+pub const PACKAGE: &str = "app";
+
+/// A component throughout a history.
+#[derive(Clone, Debug)]
+pub struct Component {
+    /// Positions of those it depends on, all before its own.
+    pub depends_on: Vec<usize>,
+    /// Its chart holds a resource that the first of those looks after.
+    pub is_resource: bool,
+    pub stays_true: bool,
+    pub takes: u64,
+}
+
+/// One commit.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Milliseconds since the last one.
+    pub after: u64,
+    /// Whether each component's chart gets the version of the package.
+    pub moves: Vec<bool>,
+    /// Whether each component is in it.
+    pub present: Vec<bool>,
+    pub safe: bool,
+    pub outcomes: Vec<Outcome>,
+    pub care: Vec<Care>,
+    pub hook: Option<Outcome>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Troubles {
+    pub lag: BTreeMap<String, u64>,
+    pub lose_every: Option<u64>,
+    pub duplicate: bool,
+    pub kills: Vec<u64>,
+    pub skew: i64,
+    /// Part of the cluster that is stopped, from when, for how long.
+    pub stopped: Option<(Part, u64, u64)>,
+}
+
+#[derive(Clone, Debug)]
+pub struct History {
+    pub engine: Engine,
+    pub components: Vec<Component>,
+    pub commits: Vec<Commit>,
+    pub troubles: Troubles,
+    pub deleted: bool,
+}
+
+impl History {
+    pub fn version(commit: usize) -> String {
+        format!("{}.0.0", commit + 1)
+    }
+
+    /// Chart version of a component as of a commit.
+    pub fn chart_version(&self, commit: usize, component: usize) -> String {
+        let moved = (0..=commit).rev().find(|at| self.commits[*at].moves[component]).unwrap_or(0);
+        Self::version(moved)
+    }
+
+    pub fn name(component: usize) -> String {
+        format!("c{component}")
+    }
+
+    fn script(&self) -> Script {
+        let mut script = Script::default();
+        script.charts.insert("migration".into(), vec![Template::job()]);
+        for (at, component) in self.components.iter().enumerate() {
+            let name = Self::name(at);
+            if !component.is_resource {
+                continue;
+            }
+            let kind = format!("Thing{at}");
+            let spec = json!({"image": "{version}"});
+            script.charts.insert(name.clone(), vec![Template::new("example.org/v1", &kind, &name, spec)]);
+            let operator = Self::name(component.depends_on[0]);
+            let mut operator = Operator::new(NAMESPACE, &operator, "example.org/v1", &kind, component.takes);
+            operator.stays_true = component.stays_true;
+            for (number, commit) in self.commits.iter().enumerate() {
+                operator.care.insert(Self::version(number), commit.care[at]);
+            }
+            script.operators.push(operator);
+        }
+        for (number, commit) in self.commits.iter().enumerate() {
+            for (at, outcome) in commit.outcomes.iter().enumerate() {
+                script.behave(&Self::name(at), &Self::version(number), *outcome, self.components[at].takes.min(3000));
+            }
+            if let Some(outcome) = commit.hook {
+                script.behave("migrate", &Self::version(number), outcome, 1000);
+            }
+        }
+        script
+    }
+
+    /// The Package of a commit.
+    pub fn package(&self, number: usize) -> Value {
+        let commit = &self.commits[number];
+        let chart = |name: &str, version: String| json!({"repository": "https://charts.example.org", "name": name, "version": version});
+        let mut components = Vec::new();
+        if commit.hook.is_some() {
+            components.push(json!({
+                "name": "migrate", "chart": chart("migration", Self::version(number)),
+                "install": {"phase": "PreUpgrade"},
+            }));
+        }
+        for (at, component) in self.components.iter().enumerate().filter(|(at, _)| commit.present[*at]) {
+            let name = Self::name(at);
+            let depends_on: Vec<String> =
+                component.depends_on.iter().filter(|on| commit.present[**on]).map(|on| Self::name(*on)).collect();
+            let mut install = json!({"dependsOn": depends_on});
+            if component.is_resource {
+                let operator = self.chart_version(number, component.depends_on[0]);
+                install["readyWhen"] = json!([{
+                    "apiVersion": "example.org/v1", "kind": format!("Thing{at}"), "name": name,
+                    "expr": format!("object.status.observedVersion == '{operator}' && object.status.phase == 'Deployed'"),
+                    "failed": "object.status.phase == 'Failed'",
+                }]);
+            }
+            components.push(json!({
+                "name": name, "chart": chart(&name, self.chart_version(number, at)), "install": install,
+            }));
+        }
+        json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "Package",
+            "metadata": {"name": PACKAGE, "namespace": NAMESPACE},
+            "spec": {
+                "version": Self::version(number), "engine": self.engine.as_str(), "components": components,
+                "rollback": {"safe": commit.safe}, "upgrade": {"timeout": "3m"},
+            },
+        })
+    }
+
+    /// Plays it, with a core that sees what `distortion` makes of it.
+    pub fn play(&self, distortion: Option<fn(&mut Snapshot)>) -> Rehearsal {
+        let mut rehearsal = Rehearsal::new(self.script(), Settings::new(self.engine));
+        rehearsal.faults.lag = self.troubles.lag.clone();
+        rehearsal.faults.lose_every = self.troubles.lose_every;
+        rehearsal.faults.duplicate = self.troubles.duplicate;
+        rehearsal.faults.kills = VecDeque::from(self.troubles.kills.clone());
+        rehearsal.faults.next_skew = self.troubles.skew;
+        rehearsal.faults.distortion = distortion;
+        let mut events: Vec<(u64, Event)> = Vec::new();
+        let mut at = 0;
+        for number in 0..self.commits.len() {
+            at += self.commits[number].after;
+            events.push((at, Event::Commit(number)));
+        }
+        if let Some((part, from, length)) = self.troubles.stopped {
+            events.push((from, Event::Stop(part)));
+            events.push((from + length, Event::Start(part)));
+        }
+        events.sort_by_key(|(at, _)| *at);
+        for (at, event) in events {
+            let wait = at.saturating_sub(rehearsal.now());
+            rehearsal.run_for(wait);
+            self.happen(&mut rehearsal, event);
+        }
+        rehearsal
+    }
+
+    fn happen(&self, rehearsal: &mut Rehearsal, event: Event) {
+        match event {
+            Event::Commit(number) => {
+                let package = self.package(number);
+                let object = package.as_object().unwrap();
+                rehearsal.world.store.apply("git", object, &Expected::default()).unwrap();
+            }
+            Event::Stop(part) => {
+                rehearsal.world.stopped.insert(part);
+            }
+            Event::Start(part) => {
+                rehearsal.world.stopped.remove(&part);
+            }
+        }
+    }
+}
+
+enum Event {
+    Commit(usize),
+    Stop(Part),
+    Start(Part),
+}
+
+pub fn package_key() -> Key {
+    Key::new("windlass.dev/v1alpha1", "Package", NAMESPACE, PACKAGE)
+}
+
+fn outcomes() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        8 => Just(Outcome::Succeeds),
+        1 => Just(Outcome::Fails),
+        1 => Just(Outcome::Hangs),
+        1 => (1u32..3).prop_map(Outcome::FailsFirst),
+    ]
+}
+
+fn cares() -> impl Strategy<Value = Care> {
+    prop_oneof![8 => Just(Care::Reports), 1 => Just(Care::Fails), 1 => Just(Care::Silent)]
+}
+
+fn component(at: usize) -> BoxedStrategy<Component> {
+    let takes = prop_oneof![Just(50u64), Just(1000), Just(20_000)];
+    (vec(any::<bool>(), at), any::<bool>(), any::<bool>(), takes)
+        .prop_map(|(edges, is_resource, stays_true, takes)| {
+            let depends_on: Vec<usize> =
+                edges.iter().enumerate().filter(|(_, edge)| **edge).map(|(on, _)| on).collect();
+            Component { is_resource: is_resource && !depends_on.is_empty(), depends_on, stays_true, takes }
+        })
+        .boxed()
+}
+
+/// A resource is looked after by a Deployment, so one cannot look after another.
+fn components() -> impl Strategy<Value = Vec<Component>> {
+    (1usize..=4).prop_flat_map(|count| (0..count).map(component).collect::<Vec<_>>()).prop_map(|mut components| {
+        for at in 0..components.len() {
+            if components[at].is_resource && components[components[at].depends_on[0]].is_resource {
+                components[at].is_resource = false;
+            }
+        }
+        components
+    })
+}
+
+fn commit(components: Vec<Component>, first: bool) -> impl Strategy<Value = Commit> {
+    let count = components.len();
+    let after = prop_oneof![Just(0u64), 1..2000u64, 2000..60_000u64, Just(900_000u64)];
+    let hook = prop_oneof![2 => Just(None), 1 => outcomes().prop_map(Some)];
+    (
+        after,
+        vec(any::<bool>(), count),
+        vec(prop::bool::weighted(0.9), count),
+        any::<bool>(),
+        vec(outcomes(), count),
+        vec(cares(), count),
+        hook,
+    )
+        .prop_map(move |(after, mut moves, mut present, safe, outcomes, care, hook)| {
+            for (at, component) in components.iter().enumerate() {
+                moves[at] |= first;
+                // What a resource needs is there as long as it is.
+                if component.is_resource && present[at] {
+                    present[component.depends_on[0]] = true;
+                }
+            }
+            Commit { after, moves, present, safe, outcomes, care, hook }
+        })
+}
+
+fn troubles() -> impl Strategy<Value = Troubles> {
+    let kinds = ["HelmRelease", "Application", "PackageRevision", "Package", "HelmChart", "Thing1"];
+    let lag =
+        prop::collection::btree_map(prop::sample::select(kinds.to_vec()).prop_map(str::to_owned), 1u64..3000, 0..3);
+    let parts = prop::sample::select(vec![Part::HelmController, Part::SourceController, Part::ArgoCd, Part::Operators]);
+    let stopped = prop::option::weighted(0.3, (parts, 0u64..30_000, 1000u64..400_000));
+    let kills = vec(1u64..200, 0..4).prop_map(|mut kills| {
+        kills.sort_unstable();
+        kills
+    });
+    let skew = prop_oneof![Just(0i64), Just(-3_600_000), Just(3_600_000)];
+    (lag, prop::option::weighted(0.2, 2u64..6), any::<bool>(), kills, skew, stopped).prop_map(
+        |(lag, lose_every, duplicate, kills, skew, stopped)| Troubles {
+            lag,
+            lose_every,
+            duplicate,
+            kills,
+            skew,
+            stopped,
+        },
+    )
+}
+
+pub fn histories() -> impl Strategy<Value = History> {
+    let engine = prop_oneof![Just(Engine::Flux), Just(Engine::Argo)];
+    (engine, components(), 1usize..=4, troubles(), any::<bool>()).prop_flat_map(
+        |(engine, components, commits, troubles, deleted)| {
+            let all: Vec<_> = (0..commits).map(|at| commit(components.clone(), at == 0).boxed()).collect();
+            all.prop_map(move |commits| History {
+                engine,
+                components: components.clone(),
+                commits,
+                troubles: troubles.clone(),
+                deleted,
+            })
+        },
+    )
+}

@@ -1,0 +1,135 @@
+//! The log of the cluster, read without any help of the core: revisions,
+//! writes of children, and what really ran when.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use windlass::rehearse::Rehearsal;
+use windlass::sim::{Change, Key, Verb};
+
+type Object = Map<String, Value>;
+
+/// The value at a JSON pointer; null if there is none.
+pub fn at<'a>(object: &'a Object, pointer: &str) -> &'a Value {
+    let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
+    let value = object.get(first).unwrap_or(&Value::Null);
+    if rest.is_empty() { value } else { value.pointer(&format!("/{rest}")).unwrap_or(&Value::Null) }
+}
+
+pub fn text<'a>(object: &'a Object, pointer: &str) -> &'a str {
+    at(object, pointer).as_str().unwrap_or("")
+}
+
+/// The cluster as it was at one place of the log.
+#[derive(Default)]
+pub struct Moment<'a> {
+    pub objects: BTreeMap<&'a Key, &'a Object>,
+    /// Versions at which each Deployment was ever seen ready.
+    pub ran: BTreeMap<String, Vec<String>>,
+    /// Versions that each resource ever reported.
+    pub reported: BTreeMap<String, Vec<String>>,
+}
+
+impl<'a> Moment<'a> {
+    pub fn take(&mut self, change: &'a Change) {
+        let (key, object) = (change.key.as_ref(), change.object.as_ref());
+        if change.verb == Verb::Deleted {
+            self.objects.remove(key);
+            return;
+        }
+        self.objects.insert(key, object);
+        if key.kind == "Deployment" && is_ready(object) {
+            self.ran.entry(key.name.clone()).or_default().push(text(object, "/spec/version").to_owned());
+        }
+        if key.kind.starts_with("Thing")
+            && at(object, "/status/observedGeneration") == at(object, "/metadata/generation")
+        {
+            let version = format!("{}|{}", text(object, "/spec/image"), text(object, "/status/observedVersion"));
+            self.reported.entry(key.name.clone()).or_default().push(version);
+        }
+    }
+
+    /// Revisions, numbers rising.
+    pub fn revisions(&self) -> Vec<&'a Object> {
+        let mut revisions: Vec<&Object> =
+            self.objects.iter().filter(|(key, _)| key.kind == "PackageRevision").map(|(_, object)| *object).collect();
+        revisions.sort_by_key(|revision| at(revision, "/spec/number").as_u64());
+        revisions
+    }
+
+    pub fn revision(&self, number: u64) -> Option<&'a Object> {
+        self.revisions().into_iter().find(|revision| at(revision, "/spec/number").as_u64() == Some(number))
+    }
+
+    /// Whether a component of a revision has really run as that revision has it:
+    /// its Deployment was ready at the version, its resource was reported at the
+    /// version of the one that looks after it.
+    pub fn has_run(&self, revision: &Object, component: &str) -> bool {
+        let Some(recorded) = component_of(revision, component) else { return true };
+        let version = text(recorded, "/chartVersion");
+        match at(recorded, "/readyWhen/0/expr").as_str() {
+            Some(expr) => {
+                let wanted = format!("{version}|{}", expr.split('\'').nth(1).unwrap_or(""));
+                self.reported.get(component).is_some_and(|reported| reported.contains(&wanted))
+            }
+            None => self.ran.get(component).is_some_and(|ran| ran.iter().any(|known| known == version)),
+        }
+    }
+
+    pub fn runs_now(&self, component: &str) -> Option<&'a str> {
+        let deployment = self.objects.iter().find(|(key, _)| key.kind == "Deployment" && key.name == component);
+        deployment.filter(|(_, object)| is_ready(object)).map(|(_, object)| text(object, "/spec/version"))
+    }
+}
+
+pub fn component_of<'a>(revision: &'a Object, name: &str) -> Option<&'a Object> {
+    let components = at(revision, "/spec/components").as_array()?;
+    components.iter().filter_map(Value::as_object).find(|component| text(component, "/name") == name)
+}
+
+pub fn depends_on<'a>(revision: &'a Object, component: &str) -> Vec<&'a str> {
+    let recorded = component_of(revision, component);
+    let list = recorded.and_then(|recorded| at(recorded, "/dependsOn").as_array());
+    list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn is_ready(deployment: &Object) -> bool {
+    at(deployment, "/status/observedGeneration") == at(deployment, "/metadata/generation")
+        && at(deployment, "/status/updatedReplicas") == 1
+        && at(deployment, "/status/availableReplicas") == 1
+}
+
+/// A write of Windlass that gives a child another spec.
+pub struct Write {
+    pub index: usize,
+    pub component: String,
+    pub digest: String,
+}
+
+/// Those writes, those of hooks left out.
+pub fn writes(rehearsal: &Rehearsal) -> Vec<Write> {
+    let mut specs: BTreeMap<&Key, Value> = BTreeMap::new();
+    let mut writes = Vec::new();
+    for (index, change) in rehearsal.world.store.log().iter().enumerate() {
+        if !matches!(change.key.kind.as_str(), "HelmRelease" | "Application") {
+            continue;
+        }
+        if change.verb == Verb::Deleted {
+            specs.remove(change.key.as_ref());
+            continue;
+        }
+        // Suspension is not a move.
+        let mut spec = at(&change.object, "/spec").clone();
+        if let Value::Object(spec) = &mut spec {
+            spec.shift_remove("suspend");
+        }
+        let before = specs.insert(&change.key, spec.clone());
+        let hook = !text(&change.object, "/metadata/annotations/windlass.dev~1hook").is_empty();
+        if change.actor == "windlass" && before.as_ref() != Some(&spec) && !hook {
+            let component = text(&change.object, "/metadata/labels/windlass.dev~1component").to_owned();
+            let digest = text(&change.object, "/metadata/annotations/windlass.dev~1digest").to_owned();
+            writes.push(Write { index, component, digest });
+        }
+    }
+    writes
+}
