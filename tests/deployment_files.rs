@@ -169,3 +169,13 @@ fn an_application_is_judged_by_its_own_spec(#[case] pointer: &str, #[case] value
         assert_eq!(status, wanted);
     }
 }
+
+/// Argo CD's other way to apply drops values that are null.
+#[rstest]
+#[case::packages("packages")]
+#[case::native("native")]
+fn applications_are_applied_on_the_server(#[case] example: &str) {
+    let path = common::root().join(format!("argocd-plugin/examples/{example}.yaml"));
+    let options = documents(&path).remove(0)["spec"]["syncPolicy"]["syncOptions"].clone();
+    assert!(options.as_array().unwrap().contains(&json!("ServerSideApply=true")), "{options}");
+}

@@ -92,8 +92,9 @@ impl<'a> Stage<'a> {
         };
         let components: Vec<Value> = CHAIN.iter().enumerate().map(component).collect();
         let package = json!({
+            // Argo CD may be there for other tests.
             "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": self.name},
-            "spec": {"version": version, "components": components},
+            "spec": {"version": version, "engine": "flux", "components": components},
         });
         self.bench.cluster().await.apply(&self.namespace, package).await;
     }

@@ -1,6 +1,7 @@
 //! The bench: parts that start when they are first asked for.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kube::ResourceExt;
@@ -53,6 +54,7 @@ pub struct Bench {
     pub processes: Processes,
     options: Options,
     runtime: Runtime,
+    started: Instant,
     control_plane: OnceCell<(ControlPlane, Cluster)>,
     http: OnceCell<HttpServer>,
     charts: OnceCell<Charts>,
@@ -74,6 +76,7 @@ impl Bench {
             processes,
             options,
             runtime,
+            started: Instant::now(),
             control_plane: OnceCell::new(),
             http: OnceCell::new(),
             charts: OnceCell::new(),
@@ -108,6 +111,7 @@ impl Bench {
         let kept = &self.options.kept_logs;
         std::fs::remove_dir_all(kept).ok();
         self.processes.shut_down(failed.then(|| kept.clone()));
+        say_where_the_time_went(self.started.elapsed());
         if failed {
             eprintln!("bench: logs are kept in {}", kept.display());
         }
@@ -259,9 +263,24 @@ impl<'a> Time<'a> {
     }
 }
 
+/// All that took a second or more.
+static TAKEN: Mutex<Vec<(f64, String)>> = Mutex::new(Vec::new());
+
 impl Drop for Time<'_> {
     fn drop(&mut self) {
         let seconds = self.started.elapsed().as_secs_f64();
         eprintln!("bench: {seconds:6.1} s  {}", self.what);
+        if seconds >= 1.0 {
+            TAKEN.lock().expect("the times").push((seconds, self.what.to_owned()));
+        }
+    }
+}
+
+fn say_where_the_time_went(whole: Duration) {
+    let mut taken = TAKEN.lock().expect("the times").clone();
+    taken.sort_by(|a, b| b.0.total_cmp(&a.0));
+    eprintln!("\nbench: {:6.1} s  in all; several things at a time, the longest first:", whole.as_secs_f64());
+    for (seconds, what) in taken {
+        eprintln!("bench: {seconds:6.1} s    {what}");
     }
 }
