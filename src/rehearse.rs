@@ -64,6 +64,9 @@ pub struct Faults {
     pub kills: VecDeque<u64>,
     /// Milliseconds by which the clock of the next process is ahead.
     pub next_skew: i64,
+    /// The controller stops for good after so many steps: one that does the same
+    /// for ever comes to an end.
+    pub stop_after: Option<u64>,
     /// Changes what a decision is made from: it makes a core that overlooks
     /// something, without a second copy of the core.
     pub distortion: Option<fn(&mut Snapshot)>,
@@ -133,7 +136,8 @@ impl Rehearsal {
 
     /// When something happens next.
     pub fn next_due(&self) -> Option<u64> {
-        let own = [self.process.next_due(), self.next_delivery()].into_iter().flatten().min();
+        let working = self.faults.stop_after.is_none_or(|steps| self.steps < steps);
+        let own = [self.process.next_due(), self.next_delivery()].into_iter().flatten().min().filter(|_| working);
         own.map(|own| own.max(self.now())).into_iter().chain(self.world.next_due()).min()
     }
 

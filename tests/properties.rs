@@ -10,7 +10,6 @@ mod judge;
 #[path = "properties/log.rs"]
 mod log;
 #[path = "properties/mutants.rs"]
-#[cfg(any())]
 mod mutants;
 #[path = "properties/random.rs"]
 mod random;

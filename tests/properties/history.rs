@@ -15,6 +15,8 @@ use windlass::sim::world::Part;
 
 pub const NAMESPACE: &str = "packages";
 pub const PACKAGE: &str = "app";
+/// More steps than any play of a few hours needs.
+pub const MAX_STEPS: u64 = 20_000;
 
 /// A component throughout a history.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub struct Component {
     /// Its chart holds a resource that the first of those looks after.
     pub is_resource: bool,
     pub stays_true: bool,
+    /// It is judged by a condition, which says nothing of a version.
+    pub by_condition: bool,
     pub takes: u64,
 }
 
@@ -59,6 +63,8 @@ pub struct History {
     pub components: Vec<Component>,
     pub commits: Vec<Commit>,
     pub troubles: Troubles,
+    /// Milliseconds after the last commit at which another attempt is asked for.
+    pub retry: Option<u64>,
     pub deleted: bool,
 }
 
@@ -75,6 +81,12 @@ impl History {
 
     pub fn name(component: usize) -> String {
         format!("c{component}")
+    }
+
+    /// What was committed of a version.
+    pub fn is_safe(&self, version: &str) -> bool {
+        let commit = version.split('.').next().and_then(|major| major.parse::<usize>().ok()).unwrap_or(1);
+        self.commits[commit - 1].safe
     }
 
     fn script(&self) -> Script {
@@ -123,7 +135,12 @@ impl History {
             let depends_on: Vec<String> =
                 component.depends_on.iter().filter(|on| commit.present[**on]).map(|on| Self::name(*on)).collect();
             let mut install = json!({"dependsOn": depends_on});
-            if component.is_resource {
+            if component.is_resource && component.by_condition {
+                install["readyWhen"] = json!([{
+                    "apiVersion": "example.org/v1", "kind": format!("Thing{at}"), "name": name,
+                    "condition": "Available",
+                }]);
+            } else if component.is_resource {
                 let operator = self.chart_version(number, component.depends_on[0]);
                 install["readyWhen"] = json!([{
                     "apiVersion": "example.org/v1", "kind": format!("Thing{at}"), "name": name,
@@ -154,11 +171,15 @@ impl History {
         rehearsal.faults.kills = VecDeque::from(self.troubles.kills.clone());
         rehearsal.faults.next_skew = self.troubles.skew;
         rehearsal.faults.distortion = distortion;
+        rehearsal.faults.stop_after = Some(MAX_STEPS);
         let mut events: Vec<(u64, Event)> = Vec::new();
         let mut at = 0;
         for number in 0..self.commits.len() {
             at += self.commits[number].after;
             events.push((at, Event::Commit(number)));
+        }
+        if let Some(after) = self.retry {
+            events.push((at + after, Event::Retry));
         }
         if let Some((part, from, length)) = self.troubles.stopped {
             events.push((from, Event::Stop(part)));
@@ -183,6 +204,11 @@ impl History {
             Event::Stop(part) => {
                 rehearsal.world.stopped.insert(part);
             }
+            Event::Retry => {
+                let patch = json!({"metadata": {"annotations": {"windlass.dev/retry": "again"}}});
+                let patch = patch.as_object().unwrap();
+                rehearsal.world.store.patch("user", &package_key(), patch, &Expected::default()).unwrap();
+            }
             Event::Start(part) => {
                 rehearsal.world.stopped.remove(&part);
             }
@@ -194,6 +220,7 @@ enum Event {
     Commit(usize),
     Stop(Part),
     Start(Part),
+    Retry,
 }
 
 pub fn package_key() -> Key {
@@ -215,11 +242,17 @@ fn cares() -> impl Strategy<Value = Care> {
 
 fn component(at: usize) -> BoxedStrategy<Component> {
     let takes = prop_oneof![Just(50u64), Just(1000), Just(20_000)];
-    (vec(any::<bool>(), at), any::<bool>(), any::<bool>(), takes)
-        .prop_map(|(edges, is_resource, stays_true, takes)| {
+    (vec(any::<bool>(), at), any::<bool>(), any::<bool>(), any::<bool>(), takes)
+        .prop_map(|(edges, is_resource, stays_true, by_condition, takes)| {
             let depends_on: Vec<usize> =
                 edges.iter().enumerate().filter(|(_, edge)| **edge).map(|(on, _)| on).collect();
-            Component { is_resource: is_resource && !depends_on.is_empty(), depends_on, stays_true, takes }
+            Component {
+                is_resource: is_resource && !depends_on.is_empty(),
+                depends_on,
+                stays_true,
+                by_condition,
+                takes,
+            }
         })
         .boxed()
 }
@@ -286,16 +319,31 @@ fn troubles() -> impl Strategy<Value = Troubles> {
 
 pub fn histories() -> impl Strategy<Value = History> {
     let engine = prop_oneof![Just(Engine::Flux), Just(Engine::Argo)];
-    (engine, components(), 1usize..=4, troubles(), any::<bool>()).prop_flat_map(
-        |(engine, components, commits, troubles, deleted)| {
+    let retry = prop::option::weighted(0.3, prop_oneof![1000u64..60_000, Just(1_500_000)]);
+    (engine, components(), 1usize..=4, troubles(), retry, any::<bool>()).prop_flat_map(
+        |(engine, components, commits, troubles, retry, deleted)| {
             let all: Vec<_> = (0..commits).map(|at| commit(components.clone(), at == 0).boxed()).collect();
-            all.prop_map(move |commits| History {
-                engine,
-                components: components.clone(),
-                commits,
-                troubles: troubles.clone(),
-                deleted,
+            all.prop_map(move |mut commits| {
+                let components = judged_by_condition_only_where_it_proves(&components, &mut commits, &troubles);
+                History { engine, components, commits, troubles: troubles.clone(), retry, deleted }
             })
         },
     )
+}
+
+/// A condition that has lasted counts, reported or not: what is judged by one is
+/// always reported, and before that long.
+fn judged_by_condition_only_where_it_proves(
+    components: &[Component],
+    commits: &mut [Commit],
+    troubles: &Troubles,
+) -> Vec<Component> {
+    let mut components = components.to_vec();
+    for (at, component) in components.iter_mut().enumerate() {
+        component.by_condition &= !matches!(troubles.stopped, Some((Part::Operators, _, _)));
+        if component.by_condition {
+            commits.iter_mut().for_each(|commit| commit.care[at] = Care::Reports);
+        }
+    }
+    components
 }

@@ -1,12 +1,13 @@
 //! What must hold of every play.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use windlass::rehearse::Rehearsal;
-use windlass::sim::Verb;
+use windlass::sim::{Change, Verb};
 
-use crate::history::{History, package_key};
+use crate::history::{History, MAX_STEPS, package_key};
 use crate::log::{Moment, Write, at, component_of, depends_on, text, writes};
 
 type Judgement = Result<(), String>;
@@ -17,25 +18,29 @@ const ENDS: [&str; 6] =
 
 /// Judges a play from its log alone, then lets it come to rest and judges that.
 pub fn judge(history: &History, rehearsal: &mut Rehearsal) -> Judgement {
-    rest(history, rehearsal)?;
-    if history.deleted {
-        uninstall(rehearsal)?;
+    let ends = rest(history, rehearsal).and_then(|()| if history.deleted { uninstall(rehearsal) } else { Ok(()) });
+    // What was done wrong says more than that it came to no end.
+    of_log(history, rehearsal)?;
+    if rehearsal.steps() >= MAX_STEPS {
+        return Err(format!("it does the same for ever: {:?}", ready(rehearsal)));
     }
-    of_log(rehearsal)
+    ends
 }
 
 /// What holds of every part of a log.
-pub fn of_log(rehearsal: &Rehearsal) -> Judgement {
+pub fn of_log(history: &History, rehearsal: &Rehearsal) -> Judgement {
     let writes = writes(rehearsal);
     let mut moment = Moment::default();
     let mut next = writes.iter().peekable();
     let mut hooks = Hooks::default();
     for (index, change) in rehearsal.world.store.log().iter().enumerate() {
         if let Some(write) = next.next_if(|write| write.index == index) {
-            order(&moment, write).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
+            order(&moment, write)
+                .and_then(|()| hooks.before(&moment, write))
+                .map_err(|error| format!("at {index} ({}): {error}", change.at))?;
         }
         if change.key.kind == "PackageRevision" && change.verb == Verb::Updated {
-            phases(&moment, &change.object).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
+            phases(history, &moment, &change.object).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
         }
         hooks.take(&moment, change).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
         removal(&moment, change).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
@@ -96,7 +101,7 @@ fn way_back(moment: &Moment<'_>, latest: &Map<String, Value>, target: &Map<Strin
 
 /// Nothing is rolled back over a revision that forbids it; nothing succeeds that
 /// does not run.
-fn phases(moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement {
+fn phases(history: &History, moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement {
     let before = moment.revision(number(revision)).map_or("", |before| text(before, "/status/phase"));
     let phase = text(revision, "/status/phase");
     if phase == before {
@@ -111,10 +116,13 @@ fn phases(moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement {
             let moved =
                 at(other, "/status/components").as_array().is_some_and(|all| all.iter().any(|c| c["moved"] == true));
             let hooks = at(other, "/status/hooks").as_array().is_some_and(|hooks| !hooks.is_empty());
-            if (moved || hooks) && at(other, "/spec/rollback/safe") != true {
+            if (moved || hooks) && !history.is_safe(text(other, "/spec/version")) {
                 return Err(format!("rolled back to {to} over revision {}, which is not safe", number(other)));
             }
         }
+    }
+    if matches!(phase, "Failed" | "RollingBack") {
+        old_failure(moment, revision)?;
     }
     if phase == "Succeeded" {
         let components = at(revision, "/spec/components").as_array().into_iter().flatten().filter_map(Value::as_object);
@@ -128,20 +136,56 @@ fn phases(moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement {
     Ok(())
 }
 
+/// What a resource had failed with before does not fail what mends it, as long as
+/// it has not lasted.
+fn old_failure(moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement {
+    let records = at(revision, "/status/components").as_array().into_iter().flatten().filter_map(Value::as_object);
+    for record in records.filter(|record| text(record, "/state") == "Failed") {
+        let name = text(record, "/name");
+        let resource = moment.objects.iter().find(|(key, _)| key.kind.starts_with("Thing") && key.name == name);
+        let Some((_, resource)) = resource.filter(|(_, resource)| text(resource, "/status/phase") == "Failed") else {
+            continue;
+        };
+        let wanted = moment.looked_after_by(revision, name);
+        let soon =
+            at(record, "/activeSeconds").as_u64().unwrap_or(0) < 55 && at(record, "/attempts").as_u64().is_none();
+        if soon && text(resource, "/status/failedVersion") != wanted {
+            return Err(format!("an old failure of {name} fails revision {}", number(revision)));
+        }
+    }
+    Ok(())
+}
+
 /// Hooks that succeeded since the last thing that voids them.
 #[derive(Default)]
 struct Hooks {
     done: BTreeSet<String>,
-    runs: BTreeSet<String>,
 }
 
 impl Hooks {
+    /// Nothing moves towards another version before the hooks have succeeded.
+    fn before(&self, moment: &Moment<'_>, write: &Write) -> Judgement {
+        let Some(latest) = moment.revisions().last().copied() else { return Ok(()) };
+        let components = at(latest, "/spec/components").as_array().into_iter().flatten();
+        let hooks = components.filter(|component| component["hook"] == true);
+        let runs = hooks.filter(|hook| hook["manifests"].as_array().is_some_and(|all| !all.is_empty())).count();
+        let forward = matches!(text(latest, "/status/phase"), "Pending" | "Preparing" | "Applying" | "Failed");
+        if forward && runs > 0 && !self.done.contains(text(latest, "/spec/version")) {
+            return Err(format!("{} moves without its hook", write.component));
+        }
+        Ok(())
+    }
+
     /// A hook runs once for one move: not again once it has succeeded, until a
     /// rollback or a succeeded revision.
-    fn take(&mut self, moment: &Moment<'_>, change: &windlass::sim::Change) -> Judgement {
+    fn take(&mut self, moment: &Moment<'_>, change: &Change) -> Judgement {
         let object = change.object.as_ref();
-        if change.key.kind == "PackageRevision" && matches!(text(object, "/status/phase"), "Succeeded" | "RolledBack") {
-            self.done.clear();
+        if change.key.kind == "PackageRevision" {
+            let phase = text(object, "/status/phase");
+            let before = moment.objects.get(change.key.as_ref()).map_or("", |before| text(before, "/status/phase"));
+            if phase != before && matches!(phase, "Succeeded" | "RolledBack") {
+                self.done.clear();
+            }
         }
         if change.key.kind != "Job" {
             return Ok(());
@@ -152,18 +196,22 @@ impl Hooks {
             if self.done.contains(&version) {
                 return Err(format!("the hook of {version} runs again, towards {moving}"));
             }
-            self.runs.insert(version.clone());
         }
-        let conditions = at(object, "/status/conditions").as_array();
-        if conditions.into_iter().flatten().any(|condition| condition["type"] == "Complete") {
+        let was_done = moment.objects.get(change.key.as_ref()).is_some_and(|before| is_complete(before));
+        if change.verb != Verb::Deleted && !was_done && is_complete(object) {
             self.done.insert(version);
         }
         Ok(())
     }
 }
 
+fn is_complete(job: &Map<String, Value>) -> bool {
+    let conditions = at(job, "/status/conditions").as_array();
+    conditions.into_iter().flatten().any(|condition| condition["type"] == "Complete")
+}
+
 /// What others depend on is not deleted before them.
-fn removal(moment: &Moment<'_>, change: &windlass::sim::Change) -> Judgement {
+fn removal(moment: &Moment<'_>, change: &Change) -> Judgement {
     let children = matches!(change.key.kind.as_str(), "HelmRelease" | "Application");
     let begins = |object: &Map<String, Value>| at(object, "/metadata/deletionTimestamp").is_string();
     let before = moment.objects.get(change.key.as_ref());
@@ -171,13 +219,16 @@ fn removal(moment: &Moment<'_>, change: &windlass::sim::Change) -> Judgement {
         return Ok(());
     }
     let name = text(&change.object, "/metadata/labels/windlass.dev~1component");
+    if !text(&change.object, "/metadata/annotations/windlass.dev~1hook").is_empty() {
+        return Ok(());
+    }
+    // Edges are those of the newest revision that knows the dependent.
     let revisions = moment.revisions();
-    let knows = |revision: &&&Map<String, Value>| component_of(revision, name).is_some();
-    let Some(revision) = revisions.iter().rev().find(knows) else { return Ok(()) };
-    let hook = component_of(revision, name).is_some_and(|component| at(component, "/hook") == true);
     let dependent = moment.objects.iter().find(|(key, object)| {
         let other = text(object, "/metadata/labels/windlass.dev~1component");
-        key.kind == change.key.kind && !hook && depends_on(revision, other).contains(&name)
+        let knows = |revision: &&&Map<String, Value>| component_of(revision, other).is_some();
+        let known = revisions.iter().rev().find(knows);
+        key.kind == change.key.kind && known.is_some_and(|revision| depends_on(revision, other).contains(&name))
     });
     match dependent {
         Some((key, _)) => Err(format!("{name} is removed before {}, which depends on it", key.name)),
@@ -192,8 +243,16 @@ fn ready(rehearsal: &Rehearsal) -> Option<(String, String)> {
     Some((ready["reason"].as_str()?.to_owned(), ready["message"].as_str().unwrap_or("").to_owned()))
 }
 
-fn writes_of_windlass(rehearsal: &Rehearsal) -> usize {
-    rehearsal.world.store.log().iter().filter(|change| change.actor == "windlass").count()
+/// A write of Windlass before which, for ten seconds, nobody else changed
+/// anything.
+fn unprovoked(log: &[Arc<Change>]) -> Option<&Change> {
+    let mut last = 0;
+    log.iter().map(Arc::as_ref).find(|change| {
+        let own = change.actor == "windlass";
+        let provoked = change.at.saturating_sub(last) < 10_000;
+        last = if own { last } else { change.at };
+        own && !provoked
+    })
 }
 
 /// Once nothing is put in any more it comes to one of the ends, and then writes
@@ -206,11 +265,11 @@ fn rest(history: &History, rehearsal: &mut Rehearsal) -> Judgement {
     if !ENDS.contains(&reason.as_str()) {
         return Err(format!("it does not end: {reason}: {message}"));
     }
-    let before = writes_of_windlass(rehearsal);
+    let before = rehearsal.world.store.log().len();
     rehearsal.run_for(1_200_000);
-    let more = writes_of_windlass(rehearsal) - before;
-    if more > 0 && reason != "InstallFailed" {
-        return Err(format!("{more} writes after everything had come to rest at {reason}: {message}"));
+    if let Some(change) = unprovoked(&rehearsal.world.store.log()[before..]).filter(|_| reason != "InstallFailed") {
+        let (key, at) = (&change.key, change.at);
+        return Err(format!("a write to {key} at {at} that nothing asked for, at rest at {reason}: {message}"));
     }
     let last = History::version(history.commits.len() - 1);
     let commits = history.commits.iter();

@@ -67,13 +67,17 @@ impl<'a> Moment<'a> {
     pub fn has_run(&self, revision: &Object, component: &str) -> bool {
         let Some(recorded) = component_of(revision, component) else { return true };
         let version = text(recorded, "/chartVersion");
-        match at(recorded, "/readyWhen/0/expr").as_str() {
-            Some(expr) => {
-                let wanted = format!("{version}|{}", expr.split('\'').nth(1).unwrap_or(""));
-                self.reported.get(component).is_some_and(|reported| reported.contains(&wanted))
-            }
-            None => self.ran.get(component).is_some_and(|ran| ran.iter().any(|known| known == version)),
+        if at(recorded, "/readyWhen/0").is_object() {
+            let wanted = format!("{version}|{}", self.looked_after_by(revision, component));
+            return self.reported.get(component).is_some_and(|reported| reported.contains(&wanted));
         }
+        self.ran.get(component).is_some_and(|ran| ran.iter().any(|known| known == version))
+    }
+
+    /// Version of what looks after a resource, in a revision.
+    pub fn looked_after_by<'r>(&self, revision: &'r Object, component: &str) -> &'r str {
+        let first = depends_on(revision, component).first().and_then(|on| component_of(revision, on));
+        first.map_or("", |operator| text(operator, "/chartVersion"))
     }
 
     pub fn runs_now(&self, component: &str) -> Option<&'a str> {

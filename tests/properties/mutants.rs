@@ -7,13 +7,19 @@ use std::collections::BTreeMap;
 
 use rstest::rstest;
 use serde_json::{Value, json};
-use windlass::api::{Engine, HookOutcome, HookRecord, RevisionPhase};
+use windlass::api::{ComponentRecord, Engine, HookOutcome, HookRecord, RevisionPhase, Time};
+use windlass::rehearse::{Rehearsal, Settings};
 use windlass::rollout::Snapshot;
 use windlass::rollout::live::Live;
-use windlass::sim::chart::{Care, Outcome};
+use windlass::sim::Verb;
+use windlass::sim::chart::{Care, Outcome, Script};
+use windlass::sim::store::Expected;
 
 use crate::history::{Commit, Component, History, Troubles};
 use crate::judge::judge;
+
+/// What a core does not see.
+type Distortion = for<'a> fn(&'a mut Snapshot);
 
 fn releases(snapshot: &mut Snapshot) -> impl Iterator<Item = &mut Live> {
     snapshot.children.iter_mut().filter(|child| child.key().kind == "HelmRelease")
@@ -95,6 +101,14 @@ fn with_versions(snapshot: &mut Snapshot, mutate: fn(&mut Snapshot)) {
     mutate(snapshot);
 }
 
+fn without_generations(snapshot: &mut Snapshot) {
+    with_versions(snapshot, generation_check_skipped);
+}
+
+fn without_history(snapshot: &mut Snapshot) {
+    with_versions(snapshot, ready_trusted_before_history);
+}
+
 /// What a hook came to is forgotten as soon as it is known.
 fn hook_run_twice(snapshot: &mut Snapshot) {
     for revision in &mut snapshot.revisions {
@@ -109,6 +123,7 @@ fn hook_run_twice(snapshot: &mut Snapshot) {
 /// Every version says that the one before may run again.
 fn unsafe_version_rolled_back(snapshot: &mut Snapshot) {
     snapshot.revisions.iter_mut().for_each(|revision| revision.spec.rollback.safe = true);
+    snapshot.package.definition.iter_mut().for_each(|definition| definition.rollback.safe = true);
 }
 
 /// Only the newest revision is asked.
@@ -117,12 +132,20 @@ fn safe_read_from_one_revision_only(snapshot: &mut Snapshot) {
     snapshot.revisions.iter_mut().take(latest).for_each(|revision| revision.spec.rollback.safe = true);
 }
 
-/// Nothing is downstream of anything.
+/// What is not written itself counts as verified.
 fn downstream_not_verified_again(snapshot: &mut Snapshot) {
-    for component in snapshot.revisions.iter_mut().flat_map(|revision| &mut revision.spec.components) {
-        component.depends_on.clear();
+    let digests: Vec<String> = snapshot.children.iter().filter_map(|c| c.digest().map(str::to_owned)).collect();
+    let Some(latest) = snapshot.revisions.last_mut() else { return };
+    let unchanged = latest.spec.components.iter().filter(|component| digests.contains(&component.digest));
+    let names: Vec<String> = unchanged.map(|component| component.name.clone()).collect();
+    for name in names {
+        let verified_at = Some(Time(jiff::Timestamp::UNIX_EPOCH));
+        match latest.status.components.iter_mut().find(|record| record.name == name) {
+            Some(record) if record.moved => {}
+            Some(record) => record.verified_at = verified_at,
+            None => latest.status.components.push(ComponentRecord { name, verified_at, ..ComponentRecord::default() }),
+        }
     }
-    snapshot.package.definition.iter_mut().flat_map(|d| &mut d.components).for_each(|c| c.depends_on.clear());
 }
 
 /// Dependents come last.
@@ -132,7 +155,8 @@ fn uninstall_forward(snapshot: &mut Snapshot) {
         set(child, "/metadata/annotations/windlass.dev~1wave", json!((1000 - wave).to_string()));
     }
     if snapshot.package.deleting {
-        downstream_not_verified_again(snapshot);
+        let components = snapshot.revisions.iter_mut().flat_map(|revision| &mut revision.spec.components);
+        components.for_each(|component| component.depends_on.clear());
     }
 }
 
@@ -189,7 +213,13 @@ fn hook_outcome_kept_over_a_rollback(snapshot: &mut Snapshot) {
 }
 
 fn component(depends_on: &[usize]) -> Component {
-    Component { depends_on: depends_on.to_vec(), is_resource: false, stays_true: true, takes: 1000 }
+    Component {
+        depends_on: depends_on.to_vec(),
+        is_resource: false,
+        stays_true: true,
+        by_condition: false,
+        takes: 1000,
+    }
 }
 
 fn commit(after: u64, components: usize) -> Commit {
@@ -213,13 +243,14 @@ fn upgrade(change: impl FnOnce(&mut History)) -> History {
         commits: vec![commit(0, components.len()), commit(200_000, components.len())],
         components,
         troubles: Troubles::default(),
+        retry: None,
         deleted: false,
     };
     change(&mut history);
     history
 }
 
-fn caught(history: &History, distortion: fn(&mut Snapshot)) -> Option<String> {
+fn caught(history: &History, distortion: Distortion) -> Option<String> {
     REMEMBERED.with_borrow_mut(Vec::clear);
     let mut rehearsal = history.play(Some(distortion));
     judge(history, &mut rehearsal).err()
@@ -227,9 +258,9 @@ fn caught(history: &History, distortion: fn(&mut Snapshot)) -> Option<String> {
 
 #[rstest]
 #[case::generation_check_skipped(
-    (|snapshot| with_versions(snapshot, generation_check_skipped)) as fn(&mut Snapshot), "moves before", upgrade(|_| {}))]
+    without_generations, "moves before", upgrade(|_| {}))]
 #[case::ready_trusted_before_history(
-    |snapshot| with_versions(snapshot, ready_trusted_before_history), "moves before", upgrade(|_| {}))]
+    without_history, "moves before", upgrade(|_| {}))]
 #[case::hook_run_twice(hook_run_twice, "runs again", upgrade(|history| {
     history.commits[1].hook = Some(Outcome::Succeeds);
     history.troubles.kills = vec![60, 70, 80, 90];
@@ -254,16 +285,26 @@ fn caught(history: &History, distortion: fn(&mut Snapshot)) -> Option<String> {
 #[case::rollback_in_forward_order(rollback_in_forward_order, "goes back before", upgrade(|history| {
     history.commits[1].outcomes[2] = Outcome::Fails;
 }))]
+#[case::stale_evidence_accepted(stale_evidence_accepted, "moves before", upgrade(|history| {
+    history.components[1].is_resource = true;
+    history.components[1].by_condition = true;
+    history.components[1].takes = 20_000;
+    history.commits[1].moves[1] = false;
+}))]
+#[case::an_old_failure_fails_the_fix(an_old_failure_fails_the_fix, "an old failure", upgrade(|history| {
+    history.components[1].is_resource = true;
+    history.components[1].takes = 20_000;
+    history.commits[1].safe = false;
+    history.commits[1].care[1] = Care::Fails;
+    history.commits.push(commit(600_000, 3));
+}))]
 #[case::hook_outcome_kept_over_a_rollback(hook_outcome_kept_over_a_rollback, "without its hook", upgrade(|history| {
     history.commits[1].hook = Some(Outcome::Succeeds);
-    history.commits[1].outcomes[2] = Outcome::Fails;
-    let mut again = commit(1_200_000, 3);
-    again.hook = Some(Outcome::Succeeds);
-    again.outcomes[2] = Outcome::Succeeds;
-    history.commits.push(again);
+    history.commits[1].outcomes[2] = Outcome::FailsFirst(3);
+    history.retry = Some(600_000);
 }))]
 fn a_core_that_overlooks_something_is_caught(
-    #[case] distortion: fn(&mut Snapshot),
+    #[case] distortion: Distortion,
     #[case] by: &str,
     #[case] history: History,
 ) {
@@ -271,4 +312,40 @@ fn a_core_that_overlooks_something_is_caught(
     assert_eq!(judge(&history, &mut sound), Ok(()), "the real core passes");
     let error = caught(&history, distortion).unwrap_or_else(|| panic!("it is not caught"));
     assert!(error.contains(by), "caught by another property: {error}");
+}
+
+/// Children of components that are no longer wanted are not seen before the end,
+/// and then uninstalled.
+fn renamed_component_uninstalled_after_its_successor(snapshot: &mut Snapshot) {
+    let Some(latest) = snapshot.revisions.last() else { return };
+    if latest.status.phase != RevisionPhase::Succeeded {
+        snapshot.children.retain(|child| child.component().is_none_or(|name| latest.component(name).is_some()));
+    }
+}
+
+/// On Argo CD an object belongs to the Application that applied it last.
+#[test]
+fn a_core_that_uninstalls_a_renamed_component_after_its_successor_is_caught() {
+    let engine = Engine::Flux;
+    let deleted = |distortion: Option<Distortion>| {
+        let mut rehearsal = Rehearsal::new(Script::default(), Settings::new(engine));
+        rehearsal.faults.distortion = distortion;
+        for (name, version) in [("old", "1.0.0"), ("new", "2.0.0")] {
+            let package = json!({
+                "apiVersion": "windlass.dev/v1alpha1", "kind": "Package",
+                "metadata": {"name": "app", "namespace": "packages"},
+                "spec": {"version": version, "engine": engine.as_str(), "components": [{
+                    "name": name, "install": {"releaseName": "web"},
+                    "chart": {"repository": "https://charts.example.org", "name": "web", "version": version},
+                }]},
+            });
+            let object = package.as_object().unwrap();
+            rehearsal.world.store.apply("git", object, &Expected::default()).unwrap();
+            rehearsal.run_for(1_200_000);
+        }
+        let log = rehearsal.world.store.log().iter();
+        log.filter(|change| change.key.kind == "Deployment" && change.verb == Verb::Deleted).count()
+    };
+    assert_eq!(deleted(None), 0, "the real core hands it over");
+    assert!(deleted(Some(renamed_component_uninstalled_after_its_successor)) > 0);
 }
