@@ -1,5 +1,7 @@
 //! The way back: the whole package to an earlier revision.
 
+use std::collections::BTreeSet;
+
 use super::clock::Clock as _;
 use super::evidence;
 use super::history::{History, Unsafe};
@@ -70,10 +72,9 @@ pub(crate) fn begin(work: &mut Work<'_>, to: &RevisionView, requested: Option<St
 /// their place; then what is missing, forward; then every `readyWhen`.
 pub(crate) fn backward(work: &mut Work<'_>, target: &RevisionView) -> Return {
     let limits = Limits { timeout: timeout_of(target), retries: target.spec.retries };
-    for step in steps(work, target) {
-        if work.record(step.name()).is_some_and(|record| is_settled(record.state)) {
-            continue;
-        }
+    let settled = |step: &Step<'_>| work.record(step.name()).is_some_and(|record| is_settled(record.state));
+    let left: Vec<Step<'_>> = steps(work, target).into_iter().filter(|step| !settled(step)).collect();
+    for step in in_order(work, left) {
         match take(work, &step, limits) {
             Standing::Verified => {}
             Standing::Waiting(message) | Standing::Denied(message) => {
@@ -119,6 +120,28 @@ fn steps<'a>(work: &Work<'_>, target: &'a RevisionView) -> Vec<Step<'a>> {
     let restore = targets.iter().rev().copied().filter(present).filter(|component| is_touched(work, component));
     let missing = targets.iter().copied().filter(|component| !present(component));
     new.into_iter().map(Step::Remove).chain(restore.map(Step::Restore)).chain(missing.map(Step::Restore)).collect()
+}
+
+/// What is new since then goes as soon as nothing that is still to be taken back
+/// depends on it as it runs now; everything else keeps its order.
+fn in_order<'a>(work: &Work<'_>, mut left: Vec<Step<'a>>) -> Vec<Step<'a>> {
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let needed: BTreeSet<&str> = left.iter().flat_map(|step| needs(work, step.name())).collect();
+        let removable = |step: &Step<'_>| matches!(step, Step::Remove(name) if !needed.contains(name.as_str()));
+        let restored = |step: &Step<'_>| matches!(step, Step::Restore(_));
+        let next = left.iter().position(removable).or_else(|| left.iter().position(restored));
+        ordered.push(left.remove(next.unwrap_or(0)));
+    }
+    ordered
+}
+
+/// What a component that is there depends on, as the newest revision that knows
+/// it has it.
+fn needs<'a>(work: &Work<'a>, name: &str) -> impl Iterator<Item = &'a str> {
+    let there = !work.children_of(name).is_empty();
+    let recorded = work.snapshot.revisions.iter().rev().filter(|_| there).find_map(|revision| revision.component(name));
+    recorded.into_iter().flat_map(|component| &component.depends_on).map(String::as_str)
 }
 
 /// Components with a child, or a record of one, that the target does not have;

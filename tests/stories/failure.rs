@@ -4,8 +4,9 @@ use rstest::rstest;
 use serde_json::json;
 use windlass::api::Engine;
 use windlass::sim::chart::{Care, Outcome, Script};
+use windlass::sim::{Change, Verb};
 
-use crate::play::{Play, component, kubevirt, kubevirt_script, package};
+use crate::play::{Play, at, component, kubevirt, kubevirt_script, package};
 
 /// The resource goes back first. It cannot report the old version while the new
 /// operator runs, and nobody waits for that.
@@ -50,6 +51,36 @@ fn a_component_that_is_new_since_then_is_removed_by_the_rollback(#[case] engine:
     assert_eq!(play.runs("a").as_deref(), Some("1.0.0"));
     assert_eq!(play.runs("b"), None);
     assert_eq!(play.runs("c").as_deref(), Some("1.0.0"));
+}
+
+/// The one that is new stands between two that go back: it goes when the one
+/// above is back, and before the one below is.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_new_component_is_removed_at_its_place_on_the_way_back(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("c", "2.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[]), component("c", "1.0.0", &["a"])]));
+    play.until_ready("app");
+    let components =
+        vec![component("a", "2.0.0", &[]), component("b", "2.0.0", &["a"]), component("c", "2.0.0", &["a", "b"])];
+    let mut spec = package("2.0.0", components);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "RollingBack");
+    let position = play.position();
+    play.until("app", "UpgradeRolledBack");
+    let log = || play.changes_since(position).enumerate();
+    let first = |what: &dyn Fn(&Change) -> bool| log().find(|(_, change)| what(change)).expect("it happens").0;
+    let written = |child: &'static str| first(&|change| change.key.name == child && change.actor == "windlass");
+    let back = first(&|change| {
+        change.key.kind == "Deployment" && change.key.name == "c" && at(&change.object, "/spec/version") == "1.0.0"
+    });
+    let asked_to_go = first(&|c| c.key.name == "app-b" && at(&c.object, "/metadata/deletionTimestamp").is_string());
+    let gone = first(&|c| c.key.kind == "Deployment" && c.key.name == "b" && c.verb == Verb::Deleted);
+    assert!(back < asked_to_go && gone < written("app-a"), "{}", play.tell());
 }
 
 #[rstest]

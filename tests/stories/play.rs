@@ -166,7 +166,8 @@ fn is_at(rehearsal: &Rehearsal, name: &str, reason: &str) -> bool {
     let generation = object["metadata"]["generation"].as_i64();
     let ready = status.conditions.iter().find(|c| c.type_ == "Ready");
     let busy = status.conditions.iter().any(|c| c.type_ == "Reconciling");
-    let waits = ["RequirementsNotMet", "Conflict", "InstallFailed", "SourceNotFound", "Progressing", "Deleting"];
+    let waits =
+        ["RequirementsNotMet", "Conflict", "InstallFailed", "SourceNotFound", "Progressing", "Deleting", "RollingBack"];
     status.observed_generation == generation
         && ready.is_some_and(|ready| ready.reason == reason)
         && (!busy || waits.contains(&reason))
