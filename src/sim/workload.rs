@@ -77,9 +77,13 @@ impl World {
             self.schedule(behaviour.takes, Task::Workload(key.clone()));
             return;
         }
-        let due = json::at(&object, &["status", "until"]).and_then(Value::as_u64).is_some_and(|until| until <= now);
-        let finished = json::integer(&object, &["status", "updatedReplicas"]) == Some(1);
-        if !due || finished {
+        let until = json::at(&object, &["status", "until"]).and_then(Value::as_u64).unwrap_or(0);
+        if json::integer(&object, &["status", "updatedReplicas"]) == Some(1) {
+            return;
+        }
+        if until > now {
+            // It was looked at for an earlier spec.
+            self.schedule(until - now, Task::Workload(key.clone()));
             return;
         }
         match (key.kind.as_str(), behaviour.outcome) {

@@ -222,13 +222,21 @@ fn removal(moment: &Moment<'_>, change: &Change) -> Judgement {
     if !text(&change.object, "/metadata/annotations/windlass.dev~1hook").is_empty() {
         return Ok(());
     }
-    // Edges are those of the newest revision that knows the dependent.
+    // Edges are those of the newest revision that knows the dependent. On the way
+    // back it depends on nothing new once it is as it was.
     let revisions = moment.revisions();
+    let latest = revisions.last().filter(|latest| text(latest, "/status/phase") == "RollingBack");
+    let target = latest.and_then(|latest| moment.revision(at(latest, "/status/rollback/to").as_u64().unwrap_or(0)));
+    let is_back = |other: &str, object: &Map<String, Value>| {
+        let restored = target.and_then(|target| component_of(target, other));
+        restored.is_some_and(|c| text(c, "/digest") == text(object, "/metadata/annotations/windlass.dev~1digest"))
+    };
     let dependent = moment.objects.iter().find(|(key, object)| {
         let other = text(object, "/metadata/labels/windlass.dev~1component");
         let knows = |revision: &&&Map<String, Value>| component_of(revision, other).is_some();
         let known = revisions.iter().rev().find(knows);
-        key.kind == change.key.kind && known.is_some_and(|revision| depends_on(revision, other).contains(&name))
+        let depends = known.is_some_and(|revision| depends_on(revision, other).contains(&name));
+        key.kind == change.key.kind && depends && !is_back(other, object)
     });
     match dependent {
         Some((key, _)) => Err(format!("{name} is removed before {}, which depends on it", key.name)),
