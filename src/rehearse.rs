@@ -7,6 +7,7 @@
 
 mod cache;
 mod execute;
+mod explore;
 mod look;
 mod packages;
 mod process;
@@ -20,6 +21,7 @@ use crate::rollout::{Event, Snapshot};
 use crate::sim::chart::Script;
 use crate::sim::{Refusal, World};
 
+pub use explore::Choice;
 pub use process::PackageId;
 
 use process::Process;

@@ -15,6 +15,7 @@ pub mod world;
 
 mod argo;
 mod conditions;
+mod fingerprint;
 mod flux;
 mod helm;
 mod json;

@@ -280,7 +280,7 @@ fn to_value(status: &impl serde::Serialize) -> Value {
     serde_json::to_value(status).unwrap_or_default()
 }
 
-fn name_of(write: &Write) -> String {
+pub(super) fn name_of(write: &Write) -> String {
     match write {
         Write::Record(record) => format!("record {}", record.revision),
         Write::Status(_) => "status".to_owned(),

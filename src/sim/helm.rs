@@ -1,6 +1,7 @@
 //! Helm: releases, their records, their objects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 
 use serde_json::{Map, Value};
 
@@ -95,6 +96,17 @@ impl Helm {
             delete(store, gone, actor);
         }
         keys
+    }
+
+    /// Hashes what runs and what was attempted; not since when.
+    pub fn hash_into(&self, hasher: &mut impl Hasher) {
+        for (identity, revisions) in &self.releases {
+            identity.hash(hasher);
+            for revision in revisions {
+                (revision.status, &revision.version, &revision.config).hash(hasher);
+            }
+        }
+        self.attempts.hash(hasher);
     }
 
     /// Records how an action ended.

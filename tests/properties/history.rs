@@ -162,9 +162,14 @@ impl History {
         })
     }
 
+    /// A cluster in which nothing has been committed.
+    pub fn start(&self) -> Rehearsal {
+        Rehearsal::new(self.script(), Settings::new(self.engine))
+    }
+
     /// Plays it, with a core that sees what `distortion` makes of it.
     pub fn play(&self, distortion: Option<fn(&mut Snapshot)>) -> Rehearsal {
-        let mut rehearsal = Rehearsal::new(self.script(), Settings::new(self.engine));
+        let mut rehearsal = self.start();
         rehearsal.faults.lag = self.troubles.lag.clone();
         rehearsal.faults.lose_every = self.troubles.lose_every;
         rehearsal.faults.duplicate = self.troubles.duplicate;
@@ -194,7 +199,8 @@ impl History {
         rehearsal
     }
 
-    fn happen(&self, rehearsal: &mut Rehearsal, event: Event) {
+    /// Lets it happen.
+    pub fn happen(&self, rehearsal: &mut Rehearsal, event: Event) {
         match event {
             Event::Commit(number) => {
                 let package = self.package(number);
@@ -216,7 +222,7 @@ impl History {
     }
 }
 
-enum Event {
+pub enum Event {
     Commit(usize),
     Stop(Part),
     Start(Part),

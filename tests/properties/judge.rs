@@ -8,12 +8,12 @@ use windlass::rehearse::Rehearsal;
 use windlass::sim::{Change, Verb};
 
 use crate::history::{History, MAX_STEPS, package_key};
-use crate::log::{Moment, Write, at, component_of, depends_on, text, writes};
+use crate::log::{Moment, Specs, Write, at, component_of, depends_on, text};
 
 type Judgement = Result<(), String>;
 
 /// Reasons with which a package may rest.
-const ENDS: [&str; 6] =
+pub const ENDS: [&str; 6] =
     ["Ready", "UpgradeFailed", "InstallFailed", "UpgradeRolledBack", "RollbackFailed", "HookFailed"];
 
 /// Judges a play from its log alone, then lets it come to rest and judges that.
@@ -29,24 +29,42 @@ pub fn judge(history: &History, rehearsal: &mut Rehearsal) -> Judgement {
 
 /// What holds of every part of a log.
 pub fn of_log(history: &History, rehearsal: &Rehearsal) -> Judgement {
-    let writes = writes(rehearsal);
-    let mut moment = Moment::default();
-    let mut next = writes.iter().peekable();
-    let mut hooks = Hooks::default();
-    for (index, change) in rehearsal.world.store.log().iter().enumerate() {
-        if let Some(write) = next.next_if(|write| write.index == index) {
-            order(&moment, write)
-                .and_then(|()| hooks.before(&moment, write))
-                .map_err(|error| format!("at {index} ({}): {error}", change.at))?;
+    Watch::default().follow(history, rehearsal)
+}
+
+/// Somebody who reads the log as it grows.
+#[derive(Clone, Default)]
+pub struct Watch {
+    moment: Moment,
+    specs: Specs,
+    hooks: Hooks,
+    position: usize,
+}
+
+impl Watch {
+    /// Judges what is new in the log.
+    pub fn follow(&mut self, history: &History, rehearsal: &Rehearsal) -> Judgement {
+        let log = rehearsal.world.store.log();
+        for change in log.iter().skip(self.position) {
+            let judged = self.judge(history, change);
+            judged.map_err(|error| format!("at {} ({}): {error}", self.position, change.at))?;
+            self.moment.take(change);
+            self.position += 1;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, history: &History, change: &Change) -> Judgement {
+        if let Some(write) = self.specs.take(change) {
+            order(&self.moment, &write)?;
+            self.hooks.before(&self.moment, &write)?;
         }
         if change.key.kind == "PackageRevision" && change.verb == Verb::Updated {
-            phases(history, &moment, &change.object).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
+            phases(history, &self.moment, &change.object)?;
         }
-        hooks.take(&moment, change).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
-        removal(&moment, change).map_err(|error| format!("at {index} ({}): {error}", change.at))?;
-        moment.take(change);
+        self.hooks.take(&self.moment, change)?;
+        removal(&self.moment, change)
     }
-    Ok(())
 }
 
 fn number(revision: &Map<String, Value>) -> u64 {
@@ -55,7 +73,7 @@ fn number(revision: &Map<String, Value>) -> u64 {
 
 /// No component moves before its dependencies run as the revision has them; on
 /// the way back none before those that depend on it are back.
-fn order(moment: &Moment<'_>, write: &Write) -> Judgement {
+fn order(moment: &Moment, write: &Write) -> Judgement {
     let Some(latest) = moment.revisions().last().copied() else { return Err("a child without a revision".into()) };
     let name = &write.component;
     match text(latest, "/status/phase") {
@@ -79,7 +97,7 @@ fn order(moment: &Moment<'_>, write: &Write) -> Judgement {
     }
 }
 
-fn way_back(moment: &Moment<'_>, latest: &Map<String, Value>, target: &Map<String, Value>, name: &str) -> Judgement {
+fn way_back(moment: &Moment, latest: &Map<String, Value>, target: &Map<String, Value>, name: &str) -> Judgement {
     let records = at(latest, "/status/components").as_array().into_iter().flatten();
     let touched: BTreeSet<&str> = records
         .filter_map(Value::as_object)
@@ -101,7 +119,7 @@ fn way_back(moment: &Moment<'_>, latest: &Map<String, Value>, target: &Map<Strin
 
 /// Nothing is rolled back over a revision that forbids it; nothing succeeds that
 /// does not run.
-fn phases(history: &History, moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement {
+fn phases(history: &History, moment: &Moment, revision: &Map<String, Value>) -> Judgement {
     let before = moment.revision(number(revision)).map_or("", |before| text(before, "/status/phase"));
     let phase = text(revision, "/status/phase");
     if phase == before {
@@ -138,7 +156,7 @@ fn phases(history: &History, moment: &Moment<'_>, revision: &Map<String, Value>)
 
 /// What a resource had failed with before does not fail what mends it, as long as
 /// it has not lasted.
-fn old_failure(moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement {
+fn old_failure(moment: &Moment, revision: &Map<String, Value>) -> Judgement {
     let records = at(revision, "/status/components").as_array().into_iter().flatten().filter_map(Value::as_object);
     for record in records.filter(|record| text(record, "/state") == "Failed") {
         let name = text(record, "/name");
@@ -157,14 +175,14 @@ fn old_failure(moment: &Moment<'_>, revision: &Map<String, Value>) -> Judgement 
 }
 
 /// Hooks that succeeded since the last thing that voids them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Hooks {
     done: BTreeSet<String>,
 }
 
 impl Hooks {
     /// Nothing moves towards another version before the hooks have succeeded.
-    fn before(&self, moment: &Moment<'_>, write: &Write) -> Judgement {
+    fn before(&self, moment: &Moment, write: &Write) -> Judgement {
         let Some(latest) = moment.revisions().last().copied() else { return Ok(()) };
         let components = at(latest, "/spec/components").as_array().into_iter().flatten();
         let hooks = components.filter(|component| component["hook"] == true);
@@ -178,11 +196,11 @@ impl Hooks {
 
     /// A hook runs once for one move: not again once it has succeeded, until a
     /// rollback or a succeeded revision.
-    fn take(&mut self, moment: &Moment<'_>, change: &Change) -> Judgement {
+    fn take(&mut self, moment: &Moment, change: &Change) -> Judgement {
         let object = change.object.as_ref();
         if change.key.kind == "PackageRevision" {
             let phase = text(object, "/status/phase");
-            let before = moment.objects.get(change.key.as_ref()).map_or("", |before| text(before, "/status/phase"));
+            let before = moment.objects.get(&change.key).map_or("", |before| text(before, "/status/phase"));
             if phase != before && matches!(phase, "Succeeded" | "RolledBack") {
                 self.done.clear();
             }
@@ -197,7 +215,7 @@ impl Hooks {
                 return Err(format!("the hook of {version} runs again, towards {moving}"));
             }
         }
-        let was_done = moment.objects.get(change.key.as_ref()).is_some_and(|before| is_complete(before));
+        let was_done = moment.objects.get(&change.key).is_some_and(|before| is_complete(before));
         if change.verb != Verb::Deleted && !was_done && is_complete(object) {
             self.done.insert(version);
         }
@@ -211,10 +229,10 @@ fn is_complete(job: &Map<String, Value>) -> bool {
 }
 
 /// What others depend on is not deleted before them.
-fn removal(moment: &Moment<'_>, change: &Change) -> Judgement {
+fn removal(moment: &Moment, change: &Change) -> Judgement {
     let children = matches!(change.key.kind.as_str(), "HelmRelease" | "Application");
     let begins = |object: &Map<String, Value>| at(object, "/metadata/deletionTimestamp").is_string();
-    let before = moment.objects.get(change.key.as_ref());
+    let before = moment.objects.get(&change.key);
     if !children || !begins(&change.object) || before.is_none_or(|before| begins(before)) {
         return Ok(());
     }
@@ -244,7 +262,7 @@ fn removal(moment: &Moment<'_>, change: &Change) -> Judgement {
     }
 }
 
-fn ready(rehearsal: &Rehearsal) -> Option<(String, String)> {
+pub fn ready(rehearsal: &Rehearsal) -> Option<(String, String)> {
     let package = rehearsal.world.store.get(&package_key())?;
     let conditions = at(package, "/status/conditions").as_array()?;
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready")?;
@@ -254,7 +272,7 @@ fn ready(rehearsal: &Rehearsal) -> Option<(String, String)> {
 /// A write of Windlass before which, for ten seconds, nobody else changed
 /// anything.
 fn unprovoked(log: &[Arc<Change>]) -> Option<&Change> {
-    let mut last = 0;
+    let mut last = log.first().map_or(0, |change| change.at);
     log.iter().map(Arc::as_ref).find(|change| {
         let own = change.actor == "windlass";
         let provoked = change.at.saturating_sub(last) < 10_000;

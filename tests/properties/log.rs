@@ -2,9 +2,9 @@
 //! writes of children, and what really ran when.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use windlass::rehearse::Rehearsal;
 use windlass::sim::{Change, Key, Verb};
 
 type Object = Map<String, Value>;
@@ -21,23 +21,23 @@ pub fn text<'a>(object: &'a Object, pointer: &str) -> &'a str {
 }
 
 /// The cluster as it was at one place of the log.
-#[derive(Default)]
-pub struct Moment<'a> {
-    pub objects: BTreeMap<&'a Key, &'a Object>,
+#[derive(Clone, Default)]
+pub struct Moment {
+    pub objects: BTreeMap<Arc<Key>, Arc<Object>>,
     /// Versions at which each Deployment was ever seen ready.
     pub ran: BTreeMap<String, Vec<String>>,
     /// Versions that each resource ever reported.
     pub reported: BTreeMap<String, Vec<String>>,
 }
 
-impl<'a> Moment<'a> {
-    pub fn take(&mut self, change: &'a Change) {
-        let (key, object) = (change.key.as_ref(), change.object.as_ref());
+impl Moment {
+    pub fn take(&mut self, change: &Change) {
+        let (key, object) = (&change.key, change.object.as_ref());
         if change.verb == Verb::Deleted {
             self.objects.remove(key);
             return;
         }
-        self.objects.insert(key, object);
+        self.objects.insert(Arc::clone(key), Arc::clone(&change.object));
         if key.kind == "Deployment" && is_ready(object) {
             self.ran.entry(key.name.clone()).or_default().push(text(object, "/spec/version").to_owned());
         }
@@ -50,14 +50,14 @@ impl<'a> Moment<'a> {
     }
 
     /// Revisions, numbers rising.
-    pub fn revisions(&self) -> Vec<&'a Object> {
-        let mut revisions: Vec<&Object> =
-            self.objects.iter().filter(|(key, _)| key.kind == "PackageRevision").map(|(_, object)| *object).collect();
+    pub fn revisions(&self) -> Vec<&Object> {
+        let objects = self.objects.iter().filter(|(key, _)| key.kind == "PackageRevision");
+        let mut revisions: Vec<&Object> = objects.map(|(_, object)| object.as_ref()).collect();
         revisions.sort_by_key(|revision| at(revision, "/spec/number").as_u64());
         revisions
     }
 
-    pub fn revision(&self, number: u64) -> Option<&'a Object> {
+    pub fn revision(&self, number: u64) -> Option<&Object> {
         self.revisions().into_iter().find(|revision| at(revision, "/spec/number").as_u64() == Some(number))
     }
 
@@ -80,7 +80,7 @@ impl<'a> Moment<'a> {
         first.map_or("", |operator| text(operator, "/chartVersion"))
     }
 
-    pub fn runs_now(&self, component: &str) -> Option<&'a str> {
+    pub fn runs_now(&self, component: &str) -> Option<&str> {
         let deployment = self.objects.iter().find(|(key, _)| key.kind == "Deployment" && key.name == component);
         deployment.filter(|(_, object)| is_ready(object)).map(|(_, object)| text(object, "/spec/version"))
     }
@@ -105,35 +105,34 @@ fn is_ready(deployment: &Object) -> bool {
 
 /// A write of Windlass that gives a child another spec.
 pub struct Write {
-    pub index: usize,
     pub component: String,
     pub digest: String,
 }
 
-/// Those writes, those of hooks left out.
-pub fn writes(rehearsal: &Rehearsal) -> Vec<Write> {
-    let mut specs: BTreeMap<&Key, Value> = BTreeMap::new();
-    let mut writes = Vec::new();
-    for (index, change) in rehearsal.world.store.log().iter().enumerate() {
+/// The specs of children so far.
+#[derive(Clone, Default)]
+pub struct Specs(BTreeMap<Arc<Key>, Value>);
+
+impl Specs {
+    /// The write that a change is; hooks left out.
+    pub fn take(&mut self, change: &Change) -> Option<Write> {
         if !matches!(change.key.kind.as_str(), "HelmRelease" | "Application") {
-            continue;
+            return None;
         }
         if change.verb == Verb::Deleted {
-            specs.remove(change.key.as_ref());
-            continue;
+            self.0.remove(&change.key);
+            return None;
         }
         // Suspension is not a move.
         let mut spec = at(&change.object, "/spec").clone();
         if let Value::Object(spec) = &mut spec {
             spec.shift_remove("suspend");
         }
-        let before = specs.insert(&change.key, spec.clone());
+        let before = self.0.insert(Arc::clone(&change.key), spec.clone());
         let hook = !text(&change.object, "/metadata/annotations/windlass.dev~1hook").is_empty();
-        if change.actor == "windlass" && before.as_ref() != Some(&spec) && !hook {
-            let component = text(&change.object, "/metadata/labels/windlass.dev~1component").to_owned();
-            let digest = text(&change.object, "/metadata/annotations/windlass.dev~1digest").to_owned();
-            writes.push(Write { index, component, digest });
-        }
+        (change.actor == "windlass" && before.as_ref() != Some(&spec) && !hook).then(|| Write {
+            component: text(&change.object, "/metadata/labels/windlass.dev~1component").to_owned(),
+            digest: text(&change.object, "/metadata/annotations/windlass.dev~1digest").to_owned(),
+        })
     }
-    writes
 }

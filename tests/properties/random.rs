@@ -1,14 +1,16 @@
 //! Random histories.
 
-use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use rstest::rstest;
 
 use crate::history::{History, histories};
 use crate::judge::judge;
 
-/// How many histories are played; more with `PROPTEST_CASES`.
-const CASES: u32 = 100;
+/// How many histories each test plays; more with `PROPTEST_CASES`.
+const CASES: u32 = 40;
 
 fn number(name: &str) -> Option<u32> {
     std::env::var(name).ok()?.parse().ok()
@@ -26,9 +28,11 @@ fn outcome(history: &History) -> Result<(), String> {
     judge(history, &mut rehearsal)
 }
 
-#[test]
-fn whatever_happens_the_order_is_kept_and_an_end_is_reached() {
-    let first = number("SEED").unwrap_or(0);
+#[rstest]
+#[case::first(0)]
+#[case::second(1_000_000)]
+fn whatever_happens_the_order_is_kept_and_an_end_is_reached(#[case] first: u32) {
+    let first = number("SEED").unwrap_or(first);
     for seed in first..first + number("PROPTEST_CASES").unwrap_or(CASES) {
         let mut tree = histories().new_tree(&mut runner(seed, 0)).unwrap();
         let Err(mut error) = outcome(&tree.current()) else { continue };
