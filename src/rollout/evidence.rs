@@ -49,6 +49,15 @@ pub(crate) fn remember(work: &Work<'_>, component: &RecordedComponent, record: &
         record.before = earlier;
         return Remembered::Yes;
     }
+    remember_now(work, component, record)
+}
+
+/// The same where something upstream is about to be written by this revision:
+/// what an earlier one has seen since its own write says nothing of this one.
+fn remember_now(work: &Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Remembered {
+    if component.ready_when.is_empty() || !record.before.is_empty() {
+        return Remembered::Yes;
+    }
     let mut before = Vec::with_capacity(component.ready_when.len());
     for (position, entry) in (0..).zip(&component.ready_when) {
         let Ok(entry) = parse(component, entry) else { continue };
@@ -95,7 +104,7 @@ pub(crate) fn remember_downstream(
             continue;
         }
         let mut record = work.take_record(&downstream.name);
-        match remember(work, downstream, &mut record) {
+        match remember_now(work, downstream, &mut record) {
             Remembered::Yes => records.push(record),
             // A downstream object that may not be read is reported in its own turn.
             Remembered::Denied(_) => {}

@@ -10,7 +10,7 @@ use crate::history::{History, histories};
 use crate::judge::judge;
 
 /// How many histories each test plays; more with `PROPTEST_CASES`.
-const CASES: u32 = 40;
+const CASES: u32 = 80;
 
 fn number(name: &str) -> Option<u32> {
     std::env::var(name).ok()?.parse().ok()

@@ -3,6 +3,7 @@
 use rstest::rstest;
 use serde_json::json;
 use windlass::api::{ComponentState, Engine};
+use windlass::sim::Change;
 use windlass::sim::chart::{Outcome, Script};
 
 use crate::play::{Play, REPOSITORY, at, component, kubevirt, kubevirt_script, package};
@@ -132,4 +133,32 @@ fn stuck_releases_in_front_of_ours_are_a_queue_and_no_failure() {
     assert_eq!(play.status("app").components[0].state, ComponentState::Queued);
     assert_eq!(play.reason("app"), "Progressing");
     play.until_ready("app");
+}
+
+/// What was seen of the resource since an earlier operator was written says
+/// nothing of the one that is written now.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn evidence_of_a_revision_before_is_not_taken_over_past_a_new_write(#[case] engine: Engine) {
+    let mut script = kubevirt_script(20_000);
+    script.behave("web", "1.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    let spec = |version: &str| {
+        let mut spec = kubevirt(version, version, "1.0.0", json!({}));
+        spec["components"][1]["install"]["readyWhen"] =
+            json!([{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "name": "kubevirt", "condition": "Available"}]);
+        spec["components"].as_array_mut().unwrap().push(component("web", version, &["kubevirt"]));
+        spec
+    };
+    play.commit("kubevirt", spec("1.0.0"));
+    play.until("kubevirt", "InstallFailed");
+    let position = play.position();
+    play.commit("kubevirt", spec("2.0.0"));
+    play.until_ready("kubevirt");
+    let first =
+        |what: &dyn Fn(&Change) -> bool| play.changes_since(position).position(|c| what(c)).expect("it happens");
+    let reported = first(&|c| c.key.kind == "KubeVirt" && at(&c.object, "/status/observedVersion") == "2.0.0");
+    let moved = first(&|c| c.key.name == "kubevirt-web" && c.actor == "windlass");
+    assert!(reported < moved, "{}", play.tell());
 }
