@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 
-.PHONY: help examples test lint deny generate bench
+.PHONY: help examples test explore lint deny generate bench
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ test: ## format, lints, tests, documentation; no cluster needed (that is `make e
 	$(CARGO) test --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --no-deps --document-private-items
 	@command -v go >/dev/null || echo "Go is not installed: the tests against a real cluster (make e2e) cannot run here"
+
+explore: ## every interleaving of larger simulated worlds; minutes
+	$(CARGO) test --quiet --test explore -- --larger
 
 lint: ## lints alone, and licences, duplicates and sources of the dependencies
 	$(CARGO) fmt --check

@@ -123,7 +123,7 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
                 keep_trying(work, &name, before.phase);
             }
             let what = if reason == Reason::HookFailed { "hook" } else { "component" };
-            (Headline::new(reason, format!("{what} {name}: {message}")), Some((name, message)))
+            stands_as_told(work, reason, format!("{what} {name}: {message}"), (name, message))
         }
         None => {
             work.event(false, Reason::Progressing, "the failed component became ready after all");
@@ -131,6 +131,20 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
             conclude(work, definition, stage)
         }
     }
+}
+
+/// What a failure was told as stays, however the engine goes on trying: nothing
+/// new is told until something is.
+fn stands_as_told(work: &Work<'_>, reason: Reason, message: String, open: (String, String)) -> (Headline, Open) {
+    let told = &work.snapshot.package.status;
+    let of_this = told.attempted.as_ref().is_some_and(|attempted| attempted.revision == work.latest.number());
+    let ready =
+        told.conditions.iter().find(|condition| condition.type_ == "Ready" && condition.reason == reason.as_str());
+    let Some(ready) = ready.filter(|_| of_this) else { return (Headline::new(reason, message), Some(open)) };
+    let (name, found) = open;
+    let component = told.components.iter().find(|component| component.name == name);
+    let found = component.and_then(|component| component.message.clone()).unwrap_or(found);
+    (Headline::new(reason, ready.message.clone()), Some((name, found)))
 }
 
 /// A first install is tried again until it succeeds; it stays failed meanwhile.

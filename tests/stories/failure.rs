@@ -206,3 +206,23 @@ fn a_rollback_by_hand_is_refused_where_the_rule_forbids_it_and_can_be_forced(#[c
     play.until_ready("app");
     assert_eq!(play.runs("b").as_deref(), Some("2.0.1"));
 }
+
+/// helm-controller tries again every half minute, for as long as nobody mends it.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_failed_upgrade_says_so_once_however_often_the_engine_tries(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until("app", "UpgradeFailed");
+    play.rehearsal.run_for(10_000);
+    let (position, message) = (play.position(), play.message("app"));
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.changes_since(position).filter(|change| change.actor == "windlass").count(), 0);
+    assert_eq!(play.message("app"), message);
+    assert!(message.contains("not rolled back"), "{message}");
+}
