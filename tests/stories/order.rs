@@ -156,8 +156,7 @@ fn evidence_of_a_revision_before_is_not_taken_over_past_a_new_write(#[case] engi
     let position = play.position();
     play.commit("kubevirt", spec("2.0.0"));
     play.until_ready("kubevirt");
-    let first =
-        |what: &dyn Fn(&Change) -> bool| play.changes_since(position).position(|c| what(c)).expect("it happens");
+    let first = |what: &dyn Fn(&Change) -> bool| play.changes_since(position).position(what).expect("it happens");
     let reported = first(&|c| c.key.kind == "KubeVirt" && at(&c.object, "/status/observedVersion") == "2.0.0");
     let moved = first(&|c| c.key.name == "kubevirt-web" && c.actor == "windlass");
     assert!(reported < moved, "{}", play.tell());
