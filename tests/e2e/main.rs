@@ -107,6 +107,7 @@ fn run_tests() -> ExitCode {
         processes::taken_port_is_replaced,
         processes::everything_listens_on_loopback_only,
         processes::nothing_is_left_after_the_end,
+        processes::what_comes_after_the_end_leaves_nothing,
         processes::nothing_is_left_when_the_bench_is_killed,
     ];
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -71,6 +71,14 @@ pub async fn nothing_is_left_after_the_end(_: &Bench) {
     std::fs::remove_dir_all(kept).expect("the kept logs");
 }
 
+/// Other tests go on for a moment when a signal ends the bench.
+pub async fn what_comes_after_the_end_leaves_nothing(_: &Bench) {
+    let processes = Processes::start_supervisor();
+    processes.shut_down(None);
+    let late = std::panic::catch_unwind(|| processes.directory("late"));
+    assert!(late.is_err() && !processes.root().exists(), "{late:?}");
+}
+
 pub async fn nothing_is_left_when_the_bench_is_killed(_: &Bench) {
     // Who notices first that a program has ended is a matter of luck.
     for _ in 0..10 {

@@ -129,10 +129,14 @@ impl Processes {
         &self.0.root
     }
 
-    /// A new directory below the bench's.
+    /// A new directory below the bench's; fails once the bench is ending, so that none is made
+    /// behind the back of who removes them all.
     pub fn directory(&self, name: &str) -> PathBuf {
         let path = self.0.root.join(name);
-        std::fs::create_dir_all(&path).expect("a directory of the bench");
+        let requests = self.0.requests.lock().expect("the pipe");
+        let created = requests.as_ref().map(|_| std::fs::create_dir_all(&path));
+        drop(requests);
+        created.expect("the bench is ending").expect("a directory of the bench");
         path
     }
 
