@@ -212,6 +212,14 @@ pub fn chart_name(component: &Component) -> &str {
     }
 }
 
+/// Digest that the author wants the chart to have.
+pub fn chart_digest(component: &Component) -> Option<&str> {
+    match &component.chart {
+        ChartSource::Repository(chart) => chart.digest.as_deref(),
+        ChartSource::Path(_) => None,
+    }
+}
+
 /// Version of the chart as its author wrote it, if it is known.
 pub fn chart_version(component: &Component) -> Option<&str> {
     match &component.chart {

@@ -105,6 +105,10 @@ pub struct RecordedComponent {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub chart_version: String,
+    /// Digest that the chart must have; empty if none was asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 71))]
+    pub chart_digest: String,
     /// Components that are verified first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
@@ -130,6 +134,13 @@ pub struct RecordedComponent {
     /// uninstalled first. There is no way back from that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
+}
+
+impl RecordedComponent {
+    /// Digest that the chart must have, if one was asked for.
+    pub fn chart_digest(&self) -> Option<&str> {
+        Some(self.chart_digest.as_str()).filter(|digest| !digest.is_empty())
+    }
 }
 
 fn manifests_schema(generator: &mut SchemaGenerator) -> Schema {

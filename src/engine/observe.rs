@@ -17,7 +17,7 @@ use crate::ready::release::{Foreign, Release, ReleaseState, Wanted, text};
 
 pub use argo::{ArgoRelease, Need, OPERATION_TOKEN, Proof, argo};
 pub use flux::flux;
-pub use source::{SourceState, source};
+pub use source::{ChartArtifact, SourceState, source};
 
 /// Longest text of an engine that a message repeats, in characters.
 const MAX_QUOTE: usize = 300;

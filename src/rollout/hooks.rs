@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::clock::Clock as _;
 use super::live::Live;
-use super::work::{Work, timeout_of};
+use super::work::Work;
 use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
 use crate::ready::release::{Release, ReleaseState, Trouble};
 
@@ -123,7 +123,7 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
         | ReleaseState::Progressing
         | ReleaseState::Failed(_) => record.run(now),
     }
-    let timeout = timeout_of(work.latest);
+    let timeout = work.limits().timeout;
     match timeout.checked_sub(record.elapsed(now)) {
         Some(left) if left > Duration::ZERO => {
             work.look_again(left);

@@ -45,9 +45,8 @@ fn walk_on(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
 
 fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Headline, Open) {
     match stage {
-        Stage::Preparing { message, not_found } => {
+        Stage::Preparing { reason, message } => {
             work.enter(RevisionPhase::Preparing);
-            let reason = if not_found { Reason::SourceNotFound } else { Reason::Preparing };
             (Headline::new(reason, message), None)
         }
         Stage::Hook { name, message } => (Headline::new(Reason::Progressing, format!("hook {name}: {message}")), None),
@@ -280,7 +279,7 @@ pub(crate) fn pause_clocks(work: &mut Work<'_>) {
 pub(crate) fn finish_hook(work: &mut Work<'_>) -> (Headline, Open) {
     match hooks::run(work) {
         HookStanding::Waiting { name, message } => {
-            let timeout = short(super::work::timeout_of(work.latest));
+            let timeout = short(work.limits().timeout);
             let text = format!("the spec has changed; hook {name} is waited for first, at most {timeout}: {message}");
             (Headline::new(Reason::Progressing, text), None)
         }

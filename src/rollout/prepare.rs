@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::decision::{Action, Precondition};
 use super::live::Live;
 use super::release;
 use super::work::Work;
 use crate::api::wellknown::FLUX_RECONCILE;
-use crate::api::{RecordedComponent, RevisionPhase};
+use crate::api::{Reason, RecordedComponent, RevisionPhase};
+use crate::engine::observe::{self, ChartArtifact, SourceState};
 use crate::engine::{Manifest, ObjectKey};
 
 /// How often a repository that lacks a chart is asked to look again.
@@ -21,85 +22,89 @@ const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// Whether the charts are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Prepared {
-    /// All of them, with the right version.
+    /// All of them, with the right version and digest.
     Ready,
-    /// The message names one that is awaited.
-    Waiting { message: String, not_found: bool },
+    /// The message names one that is awaited; the reason is the worst of all.
+    Waiting { reason: Reason, message: String },
 }
 
 /// Applies the sources of everything that will move or run, and looks whether
 /// their artifacts are what is wanted. Argo CD fetches by itself.
 pub(crate) fn charts(work: &mut Work<'_>) -> Prepared {
     match work.status.phase {
-        RevisionPhase::Pending | RevisionPhase::Preparing => {}
+        RevisionPhase::Pending | RevisionPhase::Preparing | RevisionPhase::Superseded => {}
         RevisionPhase::Applying
         | RevisionPhase::Succeeded
         | RevisionPhase::Failed
         | RevisionPhase::RollingBack
         | RevisionPhase::RolledBack
-        | RevisionPhase::RollbackFailed
-        | RevisionPhase::Superseded => return Prepared::Ready,
+        | RevisionPhase::RollbackFailed => return Prepared::Ready,
     }
     let latest = work.latest;
     let mut seen: BTreeSet<ObjectKey> = BTreeSet::new();
-    let mut waiting: Option<(String, bool)> = None;
+    let mut awaited = Vec::new();
     for component in latest.spec.components.iter().filter(|c| !c.manifests.is_empty()) {
         if !component.hook && work.runs_wanted(component) {
             continue;
         }
-        for manifest in &component.manifests {
-            let manifest = Manifest::from_record(manifest.clone());
-            let key = manifest.key();
-            if !release::is_source_kind(&key.kind) || !seen.insert(key) {
-                continue;
-            }
-            if let Some((message, not_found)) = source(work, component, manifest) {
-                let (first, before) = waiting.unwrap_or((message, false));
-                waiting = Some((first, before || not_found));
+        for manifest in sources_of(component) {
+            if seen.insert(manifest.key()) {
+                awaited.extend(source(work, component, manifest));
             }
         }
     }
-    match waiting {
+    let worst = awaited.iter().position(|awaited| awaited.reason != Reason::Preparing).unwrap_or(0);
+    match awaited.into_iter().nth(worst) {
         None => Prepared::Ready,
-        Some((message, not_found)) => Prepared::Waiting { message, not_found },
+        Some(Awaited { reason, message }) => Prepared::Waiting { reason, message },
     }
 }
 
-/// What is awaited of one source, and whether what it points at is not there.
-fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: Manifest) -> Option<(String, bool)> {
+/// The sources among the manifests of a component.
+pub(crate) fn sources_of(component: &RecordedComponent) -> impl Iterator<Item = Manifest> {
+    let manifests = component.manifests.iter().cloned().map(Manifest::from_record);
+    manifests.filter(|manifest| release::is_source_kind(&manifest.key().kind))
+}
+
+/// A source that is not there as wanted.
+struct Awaited {
+    reason: Reason,
+    message: String,
+}
+
+fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: Manifest) -> Option<Awaited> {
     let key = manifest.key();
-    let Some(live) = work.snapshot.sources.iter().find(|source| source.key() == key) else {
-        work.actions.push(Action::Apply { object: manifest.into_map(), precondition: Precondition::Any });
-        return Some((format!("component {}: {} is being created", component.name, key), false));
+    let live = work.snapshot.sources.iter().find(|source| source.key() == key);
+    let is_chart = matches!(key.kind.as_str(), "HelmChart" | "OCIRepository");
+    let chart = ChartArtifact { version: &component.chart_version, digest: component.chart_digest() };
+    let state = observe::source(live.map(|live| &live.object), manifest.as_map(), is_chart.then_some(chart));
+    let (reason, message) = match state {
+        SourceState::Ready { .. } => return None,
+        SourceState::Absent => {
+            apply(work, &manifest);
+            (Reason::Preparing, format!("{key} is being created"))
+        }
+        SourceState::Outdated { message } => {
+            if !live.is_some_and(Live::is_deleting) {
+                apply(work, &manifest);
+            }
+            (Reason::Preparing, message)
+        }
+        SourceState::Foreign { message } => (Reason::Conflict, message),
+        SourceState::Progressing { message } => (Reason::Preparing, message),
+        SourceState::Mismatch { message } => (Reason::SourceNotFound, message),
+        SourceState::Unavailable { message } => {
+            if key.kind == "HelmChart" {
+                ask_repository(work, &manifest);
+            }
+            (Reason::SourceNotFound, message)
+        }
     };
-    let status = live.object.get("status");
-    let current = status.and_then(|s| s.get("observedGeneration")) == generation(live);
-    let ready = condition(live, "Ready");
-    let is = |wanted: &str| ready.is_some_and(|c| c.get("status").and_then(Value::as_str) == Some(wanted));
-    let told = ready.and_then(|c| c.get("message")).and_then(Value::as_str).unwrap_or("no status yet");
-    if current && is("True") {
-        return wrong_version(component, &key, status);
-    }
-    let failed = current && is("False") || condition(live, "FetchFailed").is_some();
-    if failed && key.kind == "HelmChart" {
-        ask_repository(work, &manifest);
-    }
-    Some((format!("component {}: {key}: {told}", component.name), failed))
+    Some(Awaited { reason, message: format!("component {}: {message}", component.name) })
 }
 
-/// The artifact of a chart must show the recorded version (a leading v does not
-/// count; helm-controller's source adds nothing to it).
-fn wrong_version(component: &RecordedComponent, key: &ObjectKey, status: Option<&Value>) -> Option<(String, bool)> {
-    if key.kind != "HelmChart" || component.chart_version.is_empty() {
-        return None;
-    }
-    let shown = status?.get("artifact").and_then(|a| a.get("revision")).and_then(Value::as_str).unwrap_or("nothing");
-    let bare = |text: &str| text.strip_prefix('v').unwrap_or(text).to_owned();
-    let right = bare(shown) == bare(&component.chart_version);
-    (!right).then(|| {
-        let wanted = &component.chart_version;
-        (format!("component {}: {key} shows chart version {shown}, {wanted} is wanted", component.name), false)
-    })
+fn apply(work: &mut Work<'_>, manifest: &Manifest) {
+    work.actions.push(Action::Apply { object: manifest.clone().into_map(), precondition: Precondition::Any });
 }
 
 /// A version published after the repository was last fetched is not found until
@@ -121,17 +126,4 @@ fn ask_repository(work: &mut Work<'_>, chart: &Manifest) {
     if !work.actions.contains(&action) {
         work.actions.push(action);
     }
-}
-
-fn generation(live: &Live) -> Option<&Value> {
-    live.object.get("metadata")?.get("generation")
-}
-
-/// A condition that is not False.
-fn condition<'a>(live: &'a Live, type_: &str) -> Option<&'a Map<String, Value>> {
-    let conditions = live.object.get("status")?.get("conditions")?.as_array()?;
-    conditions
-        .iter()
-        .filter_map(Value::as_object)
-        .find(|condition| condition.get("type").and_then(Value::as_str) == Some(type_))
 }

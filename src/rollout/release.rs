@@ -3,9 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decision::Action;
+use super::decision::{Action, Precondition};
 use super::live::{Live, key_of};
 use super::operation;
+use super::prepare;
 use super::work::Work;
 use crate::api::wellknown::{ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_TRACKING_ID, FLUX_RECONCILE};
 use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
@@ -274,31 +275,51 @@ pub(crate) fn keep_as_written(work: &mut Work<'_>, components: &[RecordedCompone
                 work.put_record(record);
             }
         }
+        keep_sources(work, component);
+    }
+}
+
+/// A release lives on its sources: one that somebody deleted is written again.
+fn keep_sources(work: &mut Work<'_>, component: &RecordedComponent) {
+    for manifest in prepare::sources_of(component) {
+        let key = manifest.key();
+        let action = Action::Apply { object: manifest.into_map(), precondition: Precondition::Any };
+        let is_there = work.snapshot.sources.iter().any(|source| source.key() == key);
+        if !is_there && !work.actions.contains(&action) {
+            work.actions.push(action);
+        }
     }
 }
 
 /// Asks for another attempt of whatever failed. On Flux the counters are reset
 /// and the action forced (helm-controller: `resetAt` and `forceAt` count when
-/// they equal `requestedAt`); on Argo CD a new operation is asked for.
+/// they equal `requestedAt`); on Argo CD a new operation is asked for. A
+/// component that did not move is only given its time again.
 pub(crate) fn ask_again(work: &mut Work<'_>, token: &str) {
     let latest = work.latest;
     for component in latest.spec.components.iter().filter(|component| !component.hook) {
-        let unverified = |record: &&ComponentRecord| record.moved && record.verified_at.is_none();
+        let unverified = |record: &&ComponentRecord| record.verified_at.is_none();
         let Some(mut record) = work.record(&component.name).filter(unverified).cloned() else { continue };
         super::clock::Clock::reset(&mut record);
         (record.attempts, record.release_ready_at) = (0, None);
         record.state = crate::api::ComponentState::Queued;
-        match (latest.spec.engine, work.child(component)) {
-            (Engine::Flux, Some(child)) => {
-                record.token = Some(token.to_owned());
-                let asked = ["reconcile.fluxcd.io/forceAt", "reconcile.fluxcd.io/resetAt", FLUX_RECONCILE];
-                let annotations: Map<String, Value> =
-                    asked.iter().map(|key| ((*key).to_owned(), Value::from(token))).collect();
-                work.actions.push(patch(child, json!({"metadata": {"annotations": annotations}})));
-            }
-            (Engine::Argo, _) => (record.token, record.token_succeeded) = (None, false),
-            (Engine::Flux, None) => {}
+        if record.moved {
+            ask_engine_again(work, component, &mut record, token);
         }
         work.put_record(record);
+    }
+}
+
+fn ask_engine_again(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord, token: &str) {
+    match (work.latest.spec.engine, work.child(component)) {
+        (Engine::Flux, Some(child)) => {
+            record.token = Some(token.to_owned());
+            let asked = ["reconcile.fluxcd.io/forceAt", "reconcile.fluxcd.io/resetAt", FLUX_RECONCILE];
+            let annotations: Map<String, Value> =
+                asked.iter().map(|key| ((*key).to_owned(), Value::from(token))).collect();
+            work.actions.push(patch(child, json!({"metadata": {"annotations": annotations}})));
+        }
+        (Engine::Argo, _) => (record.token, record.token_succeeded) = (None, false),
+        (Engine::Flux, None) => {}
     }
 }

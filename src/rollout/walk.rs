@@ -7,14 +7,14 @@ use super::replace;
 use super::turn::{self, Gate, Limits, Standing};
 use super::turns::{Turn, turns};
 use super::work::Work;
-use crate::api::{ComponentRecord, ComponentState, RecordedComponent, RevisionPhase};
+use crate::api::{ComponentRecord, ComponentState, Reason, RecordedComponent, RevisionPhase};
 use crate::rollout::clock::Clock as _;
 
 /// Where a revision stands after one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Charts are awaited; nothing has moved.
-    Preparing { message: String, not_found: bool },
+    Preparing { reason: Reason, message: String },
     /// A hook runs.
     Hook { name: String, message: String },
     /// A hook failed.
@@ -32,7 +32,7 @@ pub(crate) enum Stage {
 /// Takes the latest revision as far forward as it will go now.
 pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
     match prepare::charts(work) {
-        Prepared::Waiting { message, not_found } => return Stage::Preparing { message, not_found },
+        Prepared::Waiting { reason, message } => return Stage::Preparing { reason, message },
         Prepared::Ready => {}
     }
     match hooks::run(work) {

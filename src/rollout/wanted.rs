@@ -5,7 +5,7 @@ use super::release;
 use super::snapshot::{RevisionView, Snapshot};
 use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{self, Claim, Engine, RecordedComponent, RevisionRollback};
-use crate::engine::{ObjectKey, chart_name, chart_version, claim};
+use crate::engine::{ObjectKey, chart_digest, chart_name, chart_version, claim};
 use crate::package::definition::{Component, Definition};
 use crate::package::digest::{ComponentDigest, DigestError, digest};
 use crate::package::names::child_name;
@@ -147,6 +147,7 @@ fn outline(component: &Component, wave: u32, digest: &ComponentDigest) -> Record
         release: claim(component),
         chart_name: chart_name(component).to_owned(),
         chart_version: chart_version(component).unwrap_or_default().to_owned(),
+        chart_digest: chart_digest(component).unwrap_or_default().to_owned(),
         depends_on: component.depends_on.iter().map(ToString::to_string).collect(),
         manifests: Vec::new(),
         ready_when: component.ready_when.iter().map(api::ReadyWhen::from).collect(),

@@ -226,3 +226,24 @@ fn a_failed_upgrade_says_so_once_however_often_the_engine_tries(#[case] engine: 
     assert_eq!(play.message("app"), message);
     assert!(message.contains("not rolled back"), "{message}");
 }
+
+/// The component that failed did not move: there is nothing to ask the engine
+/// for, but it is given its time again.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_retry_gives_what_was_only_verified_again_its_time_anew(#[case] engine: Engine) {
+    let mut script = kubevirt_script(5000);
+    script.operators[0].care.insert("2.0.0".into(), Care::Silent);
+    let mut play = Play::new(engine, script);
+    play.commit("kubevirt", kubevirt("1.0.0", "1.0.0", "1.0.0", json!({})));
+    play.until_ready("kubevirt");
+    play.commit("kubevirt", kubevirt("2.0.0", "2.0.0", "1.0.0", json!({})));
+    play.until("kubevirt", "UpgradeFailed");
+    let position = play.position();
+    play.annotate("kubevirt", "windlass.dev/retry", "again");
+    play.rehearsal.run_for(300_000);
+    assert_eq!(play.reason("kubevirt"), "Progressing", "{}", play.message("kubevirt"));
+    play.until("kubevirt", "UpgradeFailed");
+    assert_eq!(play.moves_since(position), Vec::<String>::new());
+}

@@ -5,6 +5,7 @@ use serde_json::json;
 use windlass::api::{ComponentState, Engine};
 use windlass::sim::Change;
 use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::store::Expected;
 
 use crate::play::{Play, REPOSITORY, at, component, kubevirt, kubevirt_script, package};
 
@@ -160,4 +161,45 @@ fn evidence_of_a_revision_before_is_not_taken_over_past_a_new_write(#[case] engi
     let reported = first(&|c| c.key.kind == "KubeVirt" && at(&c.object, "/status/observedVersion") == "2.0.0");
     let moved = first(&|c| c.key.name == "kubevirt-web" && c.actor == "windlass");
     assert!(reported < moved, "{}", play.tell());
+}
+
+/// A chart that is not the one the author has seen must not reach the cluster,
+/// whatever its version says.
+#[test]
+fn a_chart_of_another_digest_moves_nothing() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let pinned = |digest: &str| {
+        let mut second = component("b", "1.0.0", &["a"]);
+        second["chart"]["digest"] = json!(digest);
+        package("1.0.0", vec![component("a", "1.0.0", &[]), second])
+    };
+    play.commit("app", pinned(&format!("sha256:{}", "0".repeat(64))));
+    play.until("app", "SourceNotFound");
+    assert!(play.message("app").contains("the chart's digest is sha256:"), "{}", play.message("app"));
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.runs("a"), None, "nothing moves before every chart is the right one");
+
+    let charts = play.changes_since(0).filter(|change| change.key.kind == "HelmChart");
+    let shown = charts.filter(|change| at(&change.object, "/spec/chart") == "b");
+    let digest = at(&shown.last().unwrap().object, "/status/artifact/digest").as_str().unwrap().to_owned();
+    play.commit("app", pinned(&digest));
+    play.until_ready("app");
+}
+
+#[test]
+fn a_source_that_somebody_deleted_comes_back() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    let sources = |play: &Play| {
+        let keys = play.changes_since(0).filter(|change| change.key.name.starts_with("windlass-"));
+        keys.map(|change| change.key.clone()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = sources(&play);
+    assert_eq!(before.len(), 2, "a repository and a chart");
+    for key in &before {
+        play.rehearsal.world.store.delete("user", key, &Expected::default()).unwrap();
+    }
+    play.rehearsal.run_for(60_000);
+    assert!(before.iter().all(|key| play.object(key).is_some()), "{}", play.tell());
 }

@@ -53,13 +53,21 @@ pub enum SourceState {
     },
 }
 
-/// What a chart's source says. `version` and `digest` are what the chart must
-/// have; for OCI the digest is that of the manifest, otherwise of the archive.
+/// What a chart must be.
+#[derive(Clone, Copy, Debug)]
+pub struct ChartArtifact<'a> {
+    /// Its version; empty if unknown.
+    pub version: &'a str,
+    /// For OCI the digest of the manifest, otherwise of the archive.
+    pub digest: Option<&'a str>,
+}
+
+/// What a source says. `chart` is what must be in it, for one that holds a
+/// single chart.
 pub fn source(
     live: Option<&Map<String, Value>>,
     wanted: &Map<String, Value>,
-    version: &str,
-    digest: Option<&str>,
+    chart: Option<ChartArtifact<'_>>,
 ) -> SourceState {
     let Some(live) = live else {
         return SourceState::Absent;
@@ -74,7 +82,7 @@ pub fn source(
     if let Some(difference) = owned::difference(wanted, live, &[]) {
         return SourceState::Outdated { message: format!("{name}: {difference}") };
     }
-    answer(live, &name).unwrap_or_else(|| artifact(live, &name, version, digest))
+    answer(live, &name).unwrap_or_else(|| artifact(live, &name, chart))
 }
 
 /// Anything but a ready answer about the present spec.
@@ -93,27 +101,30 @@ fn answer(live: &Map<String, Value>, name: &str) -> Option<SourceState> {
     }
 }
 
-fn artifact(live: &Map<String, Value>, name: &str, version: &str, digest: Option<&str>) -> SourceState {
+fn artifact(live: &Map<String, Value>, name: &str, chart: Option<ChartArtifact<'_>>) -> SourceState {
     let field = |key| text(live, &["status", "artifact", key]);
     let (Some(revision), Some(found_digest)) = (field("revision"), field("digest")) else {
         return SourceState::Progressing { message: format!("{name} has no artifact yet") };
     };
-    let (tag, manifest) = split(revision);
-    let pinned = manifest.unwrap_or(found_digest);
-    let mismatch = |what: &str, found: &str, wanted: &str| SourceState::Mismatch {
-        message: format!("{name}: {what} is {}, not {wanted}", quote(found)),
-    };
-    match (tag, digest) {
-        (Some(tag), _) if bare_version(&tag.replace('_', "+")) != bare_version(version) => {
-            mismatch("the chart's version", tag, version)
-        }
-        (_, Some(digest)) if digest != pinned => mismatch("the chart's digest", pinned, digest),
-        (_, _) => SourceState::Ready {
+    match chart.and_then(|chart| mismatch(revision, found_digest, chart)) {
+        Some(difference) => SourceState::Mismatch { message: format!("{name}: {difference}") },
+        None => SourceState::Ready {
             revision: revision.to_owned(),
             digest: found_digest.to_owned(),
             built_from: text(live, &["status", "observedSourceArtifactRevision"]).map(str::to_owned),
         },
     }
+}
+
+fn mismatch(revision: &str, digest: &str, chart: ChartArtifact<'_>) -> Option<String> {
+    let (tag, manifest) = split(revision);
+    let pinned = manifest.unwrap_or(digest);
+    let differs =
+        |what: &str, found: &str, wanted: &str| format!("the chart's {what} is {}, not {wanted}", quote(found));
+    let other_version =
+        |tag: &&str| !chart.version.is_empty() && bare_version(&tag.replace('_', "+")) != bare_version(chart.version);
+    let version = tag.filter(other_version).map(|tag| differs("version", tag, chart.version));
+    version.or_else(|| chart.digest.filter(|wanted| *wanted != pinned).map(|wanted| differs("digest", pinned, wanted)))
 }
 
 /// Tag or version, and digest, of an artifact's revision: `1.2.3`,

@@ -63,6 +63,7 @@ fn component() -> RecordedComponent {
         release: Claim { storage_namespace: "ns".into(), namespace: "ns".into(), name: "app".into() },
         chart_name: "app".into(),
         chart_version: "1.1.0".into(),
+        chart_digest: String::new(),
         depends_on: Vec::new(),
         manifests: vec![object(repository), release],
         ready_when: Vec::new(),

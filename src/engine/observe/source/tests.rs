@@ -32,7 +32,7 @@ fn fetched(revision: &str, digest: &str) -> Map<String, Value> {
 }
 
 fn look(live: &Map<String, Value>, digest: Option<&str>) -> SourceState {
-    source(Some(live), &wanted(), "1.1.0", digest)
+    source(Some(live), &wanted(), Some(ChartArtifact { version: "1.1.0", digest }))
 }
 
 #[rstest]
@@ -109,7 +109,7 @@ fn a_suspended_source_cannot_be_had() {
 
 #[test]
 fn what_is_not_the_wanted_source_is_not_judged() {
-    assert_eq!(source(None, &wanted(), "1.1.0", None), SourceState::Absent);
+    assert_eq!(source(None, &wanted(), None), SourceState::Absent);
     let mut foreign = fetched("1.1.0", "sha256:aa");
     foreign["metadata"].as_object_mut().unwrap().remove("labels");
     assert!(matches!(look(&foreign, None), SourceState::Foreign { .. }));

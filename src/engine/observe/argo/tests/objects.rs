@@ -115,6 +115,7 @@ pub fn component() -> RecordedComponent {
         release: Claim { storage_namespace: "ns".into(), namespace: "ns".into(), name: "app".into() },
         chart_name: "app".into(),
         chart_version: "1.1.0".into(),
+        chart_digest: String::new(),
         depends_on: Vec::new(),
         manifests: vec![manifest],
         ready_when: Vec::new(),
