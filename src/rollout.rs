@@ -17,11 +17,13 @@
 //! | settings that move nothing | `settings` |
 //! | the whole package back | `rollback` |
 //! | hand-over and replacement | `replace` |
+//! | taking a running release over | `adopt` |
 //! | removed components, hooks, history | `cleanup`, `removal` |
 //! | a deleted Package | `uninstall` |
 //! | what was last verified, what is safe to undo | [`history`] |
 //! | conditions and reasons | `headline`, `status` |
 
+mod adopt;
 mod cleanup;
 mod clock;
 mod compile;
@@ -52,6 +54,8 @@ mod walk;
 mod wanted;
 mod work;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use clock::Now;
@@ -63,6 +67,7 @@ use work::Work;
 
 use crate::api::wellknown::FINALIZER;
 use crate::api::{Engine, PackageStatus, Reason};
+use crate::engine::ObjectKey;
 use crate::package::definition::Definition;
 use crate::package::violation::Violation;
 
@@ -71,12 +76,18 @@ pub use needs::{Needs, needs};
 pub use peer::peer;
 pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot};
 
+/// How often an object of somebody else that is in the way is looked at again.
+const CONFLICT: Duration = Duration::from_secs(30);
+
 /// What is to be done for a Package, given what was seen of it at `now`.
 ///
 /// The same snapshot and time give the same decision. Nothing is done twice for
 /// the same evidence: an action that has had its effect is not asked for again.
 pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     let now = Now { time: now, watching_for: snapshot.cluster.watching_for };
+    if let Some(revision) = snapshot.unreadable.first() {
+        return unreadable(snapshot, revision, now);
+    }
     if snapshot.package.deleting {
         return deleted(snapshot, now);
     }
@@ -99,6 +110,15 @@ fn is_changed(snapshot: &Snapshot) -> bool {
     let (Ok(definition), Ok(engine)) = (&snapshot.package.definition, engine(snapshot)) else { return false };
     let wanted = Wanted::of(snapshot, definition, engine);
     wanted.is_ok_and(|wanted| snapshot.revisions.last().is_none_or(|latest| wanted.differs_from(latest)))
+}
+
+/// Where to see who still applies what this Package is to take over.
+fn owners_of_given(snapshot: &Snapshot) -> Vec<ObjectKey> {
+    if !snapshot.children.iter().any(|child| child.package().is_none() && adopt::is_taken_over(child)) {
+        return Vec::new();
+    }
+    let (Ok(definition), Ok(engine)) = (&snapshot.package.definition, engine(snapshot)) else { return Vec::new() };
+    Wanted::of(snapshot, definition, engine).map_or_else(|_| Vec::new(), |wanted| adopt::owners(snapshot, &wanted))
 }
 
 /// Revision 1 has recorded the engine for good; before it the spec, the flag or
@@ -125,6 +145,19 @@ fn engine(snapshot: &Snapshot) -> Result<Engine, Headline> {
         }
         None => Err(Headline::new(Reason::EngineAmbiguous, "both Flux and Argo CD are installed: set spec.engine")),
     }
+}
+
+/// What a revision records decides what is safe: without it nothing is done.
+fn unreadable(snapshot: &Snapshot, revision: &str, now: Now) -> Decision {
+    let message = format!("{revision}: nothing is changed until it can be read, or is deleted");
+    let headline = Headline::new(Reason::InvalidSpec, message);
+    let status = PackageStatus {
+        observed_generation: Some(snapshot.package.generation),
+        conditions: headline.conditions(&snapshot.package, now),
+        summary: Some(headline.summary()),
+        ..snapshot.package.status.clone()
+    };
+    Decision { status, ..Decision::default() }
 }
 
 fn invalid(snapshot: &Snapshot, violations: &[Violation], now: Now) -> Decision {
@@ -198,6 +231,11 @@ fn changed(
             decision.actions.extend(actions);
             decision
         }
+        Compiled::Conflict { actions, held } => {
+            let mut decision = held_up(snapshot, held, now);
+            decision.actions.extend(actions);
+            decision
+        }
         Compiled::Refused { message } => hold(snapshot, Headline::new(Reason::InvalidSpec, message), now),
     }
 }
@@ -205,7 +243,11 @@ fn changed(
 fn held_up(snapshot: &Snapshot, held: Held, now: Now) -> Decision {
     let (headline, blocked_by, look_again) = match held {
         Held::Refused { reason, message } => (Headline::new(reason, message), Vec::new(), None),
-        Held::Waiting { reason, message, blocked_by } => (Headline::new(reason, message), blocked_by, None),
+        Held::Waiting { reason, message, blocked_by } => {
+            // Objects of others are not watched.
+            let look_again = (reason == Reason::Conflict).then_some(CONFLICT);
+            (Headline::new(reason, message), blocked_by, look_again)
+        }
         Held::Settling { left } => {
             let message = "waiting until this package and what it requires have been unchanged for a moment";
             (Headline::new(Reason::Progressing, message), Vec::new(), Some(left))

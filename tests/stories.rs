@@ -6,6 +6,8 @@
 #[path = "stories/play.rs"]
 mod play;
 
+#[path = "stories/adoption.rs"]
+mod adoption;
 #[path = "stories/failure.rs"]
 mod failure;
 #[path = "stories/hooks.rs"]

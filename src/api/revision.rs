@@ -134,6 +134,10 @@ pub struct RecordedComponent {
     /// uninstalled first. There is no way back from that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
+    /// Whether it stands for a release that was taken over and has not moved
+    /// since: its manifests keep how that was rendered, installed and upgraded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
 }
 
 impl RecordedComponent {

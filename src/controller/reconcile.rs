@@ -100,11 +100,7 @@ impl Reconciler {
     }
 
     async fn look_up(&self, key: &PackageKey, snapshot: &mut Snapshot) -> Result<(), ReconcileError> {
-        let needs = rollout::needs(snapshot);
-        let account = account(snapshot);
-        let as_package = self.accounts.of(&key.0, account.as_deref())?;
-        let wanted = [(account, as_package, needs.as_package), (None, self.accounts.own(), needs.as_windlass)];
-        snapshot.objects = self.lookups.want(key, &wanted, &self.queue);
+        let mut needs = rollout::needs(snapshot);
         if needs.foreign_releases {
             for kind in [Kind::HelmRelease, Kind::Application] {
                 let installed = kind.engine().is_some_and(|engine| snapshot.cluster.engines.contains(&engine));
@@ -112,7 +108,12 @@ impl Reconciler {
                     self.foreign(key, snapshot, kind).await?;
                 }
             }
+            needs = rollout::needs(snapshot);
         }
+        let account = account(snapshot);
+        let as_package = self.accounts.of(&key.0, account.as_deref())?;
+        let wanted = [(account, as_package, needs.as_package), (None, self.accounts.own(), needs.as_windlass)];
+        snapshot.objects = self.lookups.want(key, &wanted, &self.queue);
         Ok(())
     }
 

@@ -136,9 +136,11 @@ impl View {
             [Kind::HelmRelease, Kind::Application].into_iter().flat_map(|kind| self.store(kind).of_package(key));
         let sources = [Kind::HelmRepository, Kind::HelmChart, Kind::OciRepository, Kind::GitRepository];
         let sources = sources.into_iter().flat_map(|kind| self.store(kind).of_namespace(&key.0));
+        let (revisions, unreadable) = self.revisions(key);
         Ok(Some(Snapshot {
             package,
-            revisions: self.revisions(key),
+            revisions,
+            unreadable,
             children: children.map(|child| child.live()).collect(),
             sources: sources.map(|source| source.live()).collect(),
             objects: BTreeMap::new(),
@@ -185,11 +187,18 @@ impl View {
         })
     }
 
-    fn revisions(&self, key: &PackageKey) -> Vec<RevisionView> {
-        let cached = self.store(Kind::PackageRevision).of_package(key);
-        let mut revisions: Vec<RevisionView> = cached.iter().filter_map(|cached| revision(cached)).collect();
-        revisions.sort_by_key(RevisionView::number);
-        revisions
+    /// Revisions in order, and those that cannot be read.
+    fn revisions(&self, key: &PackageKey) -> (Vec<RevisionView>, Vec<String>) {
+        let mut readable = Vec::new();
+        let mut unreadable = Vec::new();
+        for cached in self.store(Kind::PackageRevision).of_package(key) {
+            match revision(&cached) {
+                Ok(revision) => readable.push(revision),
+                Err(error) => unreadable.push(format!("{} cannot be read: {error}", cached.key())),
+            }
+        }
+        readable.sort_by_key(RevisionView::number);
+        (readable, unreadable)
     }
 
     fn still_for(&self, key: &PackageKey) -> Duration {
@@ -229,16 +238,10 @@ fn object_key(kind: Kind, key: &PackageKey) -> crate::engine::ObjectKey {
     }
 }
 
-fn revision(cached: &Cached) -> Option<RevisionView> {
-    let revision: PackageRevision = match cached.typed() {
-        Ok(revision) => revision,
-        Err(error) => {
-            tracing::error!(revision = %cached.key(), %error, "a revision cannot be read");
-            return None;
-        }
-    };
+fn revision(cached: &Cached) -> Result<RevisionView, serde_json::Error> {
+    let revision: PackageRevision = cached.typed()?;
     let metadata = revision.metadata;
-    Some(RevisionView {
+    Ok(RevisionView {
         name: metadata.name.unwrap_or_default(),
         uid: metadata.uid.unwrap_or_default(),
         resource_version: metadata.resource_version.unwrap_or_default(),

@@ -63,6 +63,19 @@ impl Manifest {
         &mut self.0
     }
 
+    /// The same release's object at another name, and with Helm's records in
+    /// another namespace, where it says where they are.
+    #[must_use]
+    pub fn placed(mut self, name: &str, storage_namespace: &str) -> Self {
+        if let Some(Value::Object(metadata)) = self.0.get_mut("metadata") {
+            metadata.insert("name".into(), name.into());
+        }
+        if let Some(stated) = self.0.get_mut("spec").and_then(|spec| spec.get_mut("storageNamespace")) {
+            *stated = storage_namespace.into();
+        }
+        self
+    }
+
     /// `kind` of the object.
     pub fn kind(&self) -> &str {
         self.text(&["kind"])

@@ -78,7 +78,7 @@ fn quote(message: &str) -> String {
 }
 
 /// A version without leading `v` and without build metadata.
-fn bare_version(version: &str) -> &str {
+pub(crate) fn bare_version(version: &str) -> &str {
     let version = version.strip_prefix('v').unwrap_or(version);
     version.split_once('+').map_or(version, |(release, _)| release)
 }

@@ -54,7 +54,17 @@ impl Rehearsal {
             .filter(|(_, object)| ours(object))
             .map(|(_, object)| live(object))
             .collect();
-        Some(Snapshot { package, revisions, children, sources, objects: BTreeMap::new(), peers: Vec::new(), cluster })
+        let unreadable = Vec::new();
+        Some(Snapshot {
+            package,
+            revisions,
+            unreadable,
+            children,
+            sources,
+            objects: BTreeMap::new(),
+            peers: Vec::new(),
+            cluster,
+        })
     }
 
     /// Labelled children, and whatever stands where one is wanted or is given.

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
+use super::adopt;
 use super::decision::{Action, Precondition};
+use super::gate::Held;
 use super::history::History;
 use super::live::Live;
 use super::snapshot::{RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID};
-use crate::api::{Engine, PackageRevisionSpec, RecordedComponent};
+use crate::api::{Blocker, Engine, PackageRevisionSpec, Reason, RecordedComponent};
 use crate::engine::{
     ArgoTarget, CanaryGuard, Commit, Destination, FluxTarget, GitOrigin, HookRun, Manifest, ObjectKey, Owner, PathPin,
     RenderContext, RenderError, Rendered, Target, preparation, render,
@@ -29,6 +33,8 @@ pub(crate) enum Compiled {
     Ready(Box<PackageRevisionSpec>),
     /// Something must be known first.
     Waiting { actions: Vec<Action>, message: String },
+    /// A running release that is to be taken over is not as it must be.
+    Conflict { actions: Vec<Action>, held: Held },
     /// It cannot be recorded.
     Refused { message: String },
 }
@@ -36,6 +42,7 @@ pub(crate) enum Compiled {
 /// Why a component has no manifests.
 enum Missing {
     Waiting { actions: Vec<Action>, message: String },
+    Conflict { message: String, object: ObjectKey },
     Refused(RenderError),
 }
 
@@ -62,6 +69,16 @@ pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wa
         match compiler.component(component, defined) {
             Ok(component) => components.push(component),
             Err(Missing::Waiting { actions, message }) => return Compiled::Waiting { actions, message },
+            Err(Missing::Conflict { message, object }) => {
+                let blocker = Blocker {
+                    kind: object.kind,
+                    namespace: object.namespace,
+                    name: object.name,
+                    reason: Reason::Conflict.to_string(),
+                };
+                let held = Held::Waiting { reason: Reason::Conflict, message, blocked_by: vec![blocker] };
+                return Compiled::Conflict { actions: adopt::protect(snapshot, wanted), held };
+            }
             Err(Missing::Refused(error)) => return Compiled::Refused { message: error.to_string() },
         }
     }
@@ -125,6 +142,10 @@ fn sized(spec: PackageRevisionSpec) -> Compiled {
     Compiled::Refused { message }
 }
 
+fn into_record(manifests: Vec<Manifest>) -> Vec<Map<String, Value>> {
+    manifests.into_iter().map(Manifest::into_map).collect()
+}
+
 struct Compiler<'a> {
     snapshot: &'a Snapshot,
     definition: &'a Definition,
@@ -139,12 +160,36 @@ impl Compiler<'_> {
         let mut component = outline.clone();
         component.replaces =
             self.wanted.replacements(&self.snapshot.revisions).iter().any(|r| r.component == component.name);
-        component.manifests = match (self.stored(outline), defined.hook) {
-            (Some(stored), false) => stored,
-            (_, true) if !self.is_upgrade_of_version() => Vec::new(),
-            (None, false) | (_, true) => self.render(outline, defined)?,
-        };
+        match (self.stored(outline), defined.hook) {
+            (Some(stored), false) => {
+                (component.manifests, component.adopted) = (stored.manifests.clone(), stored.adopted);
+            }
+            (_, true) if !self.is_upgrade_of_version() => {}
+            (_, true) => component.manifests = into_record(self.render(outline, defined)?),
+            (None, false) => {
+                let mut manifests = self.render(outline, defined)?;
+                component.adopted = self.place(outline, &mut manifests)?;
+                component.manifests = into_record(manifests);
+            }
+        }
         Ok(component)
+    }
+
+    /// Gives the release's object the place where it stands, and that of Helm's
+    /// records; whether it takes over what is there.
+    fn place(&self, outline: &RecordedComponent, manifests: &mut Vec<Manifest>) -> Result<bool, Missing> {
+        let (Some(release), Some(key)) = (manifests.pop(), self.wanted.place(&outline.name)) else { return Ok(false) };
+        let release = release.placed(&key.name, &outline.release.storage_namespace);
+        let given = adopt::given(self.snapshot, self.wanted).find(|(component, _)| component.name == outline.name);
+        let (release, adopted) = match given {
+            None => (release, false),
+            Some((_, live)) => match adopt::objection(self.snapshot, outline, &release, live) {
+                Some(message) => return Err(Missing::Conflict { message, object: live.key() }),
+                None => (adopt::adopted_form(release, live), true),
+            },
+        };
+        manifests.push(release);
+        Ok(adopted)
     }
 
     fn is_upgrade_of_version(&self) -> bool {
@@ -153,17 +198,18 @@ impl Compiler<'_> {
 
     /// A component whose digest is known keeps its stored manifests verbatim: a
     /// newer Windlass, or a new commit, moves nothing by itself.
-    fn stored(&self, outline: &RecordedComponent) -> Option<Vec<serde_json::Map<String, serde_json::Value>>> {
+    fn stored(&self, outline: &RecordedComponent) -> Option<&RecordedComponent> {
         let mut known = self.snapshot.revisions.iter().rev().filter_map(|revision| revision.component(&outline.name));
-        let known = known.find(|known| known.digest == outline.digest && !known.hook && !known.manifests.is_empty())?;
-        Some(known.manifests.clone())
+        let latest = self.history.latest().and_then(|latest| latest.component(&outline.name));
+        // What was taken over and has moved since is ours altogether.
+        let unmoved = latest.is_some_and(|latest| latest.adopted);
+        let is_it = |known: &&RecordedComponent| {
+            known.digest == outline.digest && !known.hook && !known.manifests.is_empty() && (unmoved || !known.adopted)
+        };
+        known.find(is_it)
     }
 
-    fn render(
-        &self,
-        outline: &RecordedComponent,
-        defined: &Component,
-    ) -> Result<Vec<serde_json::Map<String, serde_json::Value>>, Missing> {
+    fn render(&self, outline: &RecordedComponent, defined: &Component) -> Result<Vec<Manifest>, Missing> {
         let digest = ComponentDigest::from_record(outline.digest.clone());
         let versions = self.hook_versions(defined);
         let hook = versions.as_ref().map(|(from, migrated_to)| HookRun {
@@ -183,7 +229,7 @@ impl Compiler<'_> {
                 self.render_with(outline, defined, &digest, hook, pin)?
             }
         };
-        Ok(rendered.into_objects().into_iter().map(Manifest::into_map).collect())
+        Ok(rendered.into_objects())
     }
 
     fn render_with(

@@ -114,7 +114,8 @@ fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     let mut blocked_by = Vec::new();
     let mut messages = Vec::new();
     for (component, key) in wanted.children() {
-        let standing = snapshot.children.iter().find(|child| child.key() == *key && !wanted.owns(snapshot, child));
+        let standing =
+            snapshot.children.iter().find(|child| child.key() == *key && !wanted.owns(snapshot, component, child));
         if let Some(child) = standing {
             let owner = child.package().map_or_else(|| "nobody we know".to_owned(), |p| format!("package {p}"));
             messages.push(format!(

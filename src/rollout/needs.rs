@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::snapshot::{RevisionView, Snapshot};
-use super::{compile, removal, uninstall};
+use super::{compile, release, removal, uninstall};
 use crate::api::RevisionPhase;
 use crate::engine::ObjectKey;
 use crate::package::definition::ChartSource;
@@ -34,7 +34,8 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
             needs.as_windlass.insert(compile::git_repository_key(snapshot, &source.name));
         }
     }
-    needs.foreign_releases = !snapshot.package.deleting && super::is_changed(snapshot);
+    needs.foreign_releases = !snapshot.package.deleting && (super::is_changed(snapshot) || lacks_a_release(snapshot));
+    needs.as_windlass.extend(super::owners_of_given(snapshot));
     if let Some(latest) = snapshot.revisions.last() {
         needs.as_package.extend(removal::remembered(&latest.status));
         if is_moving(latest) {
@@ -42,6 +43,18 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
         }
     }
     needs
+}
+
+/// Whether a release of an open revision is not among the children: what it
+/// takes over carries our labels only afterwards.
+fn lacks_a_release(snapshot: &Snapshot) -> bool {
+    let open = snapshot.revisions.last().filter(|revision| is_moving(revision));
+    let Some(latest) = open else { return false };
+    let mut taken_over = latest.spec.components.iter().filter(|component| component.adopted);
+    taken_over.any(|component| {
+        let key = release::object_key(component);
+        !snapshot.children.iter().any(|child| Some(child.key()) == key)
+    })
 }
 
 fn is_moving(revision: &RevisionView) -> bool {

@@ -212,18 +212,29 @@ pub(crate) fn service_account(child: &Live) -> Option<ObjectKey> {
 /// `status.inventory` of a HelmRelease (`<ns>_<name>_<group>_<kind>`, since
 /// helm-controller 1.5.0), `status.resources` of an Application.
 pub(crate) fn objects_of(child: &Live) -> Vec<ObjectKey> {
+    all_objects_of(child).into_iter().filter(|key| !is_data(key)).collect()
+}
+
+/// Objects a release has that an uninstall keeps.
+pub(crate) fn data_of(child: &Live) -> Vec<ObjectKey> {
+    all_objects_of(child).into_iter().filter(is_data).collect()
+}
+
+fn is_data(key: &ObjectKey) -> bool {
+    matches!(key.kind.as_str(), "CustomResourceDefinition" | "PersistentVolumeClaim" | "Namespace")
+}
+
+fn all_objects_of(child: &Live) -> Vec<ObjectKey> {
     let Some(status) = child.object.get("status") else { return Vec::new() };
     let entries = |parent: Option<&Value>| parent.and_then(Value::as_array).cloned().unwrap_or_default();
-    let found: Vec<ObjectKey> = match engine_of(&child.key().kind) {
+    match engine_of(&child.key().kind) {
         Some(Engine::Flux) => {
             let inventory = entries(status.get("inventory").and_then(|inventory| inventory.get("entries")));
             inventory.iter().filter_map(inventory_entry).collect()
         }
         Some(Engine::Argo) => entries(status.get("resources")).iter().filter_map(resource).collect(),
         None => Vec::new(),
-    };
-    let kept = ["CustomResourceDefinition", "PersistentVolumeClaim", "Namespace"];
-    found.into_iter().filter(|key| !kept.contains(&key.kind.as_str())).collect()
+    }
 }
 
 fn inventory_entry(entry: &Value) -> Option<ObjectKey> {

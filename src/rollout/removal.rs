@@ -7,7 +7,7 @@ use super::live::Live;
 use super::release;
 use super::replace::hand_over;
 use super::work::Work;
-use crate::api::Blocker;
+use crate::api::{Blocker, Reason};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 
@@ -74,6 +74,9 @@ fn remove(work: &mut Work<'_>, child: &Live) -> String {
     if child.is_deleting() {
         return release::deletion_message(child);
     }
+    if let Some(message) = would_lose_data(work, child) {
+        return message;
+    }
     if release::is_suspended(child) {
         work.actions.push(release::lift(child));
     }
@@ -87,6 +90,27 @@ fn remove(work: &mut Work<'_>, child: &Live) -> String {
 fn claimed_elsewhere(work: &Work<'_>, child: &Live) -> bool {
     release::claim(child)
         .is_some_and(|claim| work.snapshot.peers.iter().any(|peer| !peer.deleting && peer.claims.contains(&claim)))
+}
+
+/// A release that was taken over and has not moved since does not keep its data
+/// when it is uninstalled: Helm goes by what the release was rendered with.
+fn would_lose_data(work: &mut Work<'_>, child: &Live) -> Option<String> {
+    let recorded = child.component().and_then(|name| {
+        work.snapshot.revisions.iter().rev().find_map(|revision| revision.component(name).filter(|found| !found.hook))
+    });
+    let unmoved = recorded.is_some_and(|recorded| recorded.adopted && !recorded.delete_data);
+    let data = release::data_of(child).into_iter().next().filter(|_| unmoved)?;
+    work.blocked_by.push(Blocker {
+        kind: data.kind.clone(),
+        namespace: data.namespace.clone(),
+        name: data.name.clone(),
+        reason: Reason::Deleting.to_string(),
+    });
+    Some(format!(
+        "{}: {data} would go with its release, which was taken over and has not moved since: let the release \
+         go with deletionPolicy Orphan, or move it once",
+        child.name()
+    ))
 }
 
 /// The ServiceAccount that the engine needs to uninstall, if it is gone.

@@ -147,7 +147,12 @@ fn needs<'a>(work: &Work<'a>, name: &str) -> impl Iterator<Item = &'a str> {
 /// Components with a child, or a record of one, that the target does not have;
 /// dependents first.
 fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
-    let mut children: Vec<&Live> = work.inventory().filter(|child| !is_part_of(child, target)).collect();
+    // What was only taken over runs as before: it is left as it is.
+    let taken_over = |name: Option<&str>| {
+        name.and_then(|name| work.latest.component(name)).is_some_and(|component| component.adopted)
+    };
+    let is_new = |child: &&Live| !is_part_of(child, target) && !taken_over(child.component());
+    let mut children: Vec<&Live> = work.inventory().filter(is_new).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.wave()));
     let leaving = work.status.components.iter().filter(|record| record.state == ComponentState::Removing);
     let leaving = leaving.map(|record| record.name.as_str()).filter(|name| target.component(name).is_none());

@@ -69,7 +69,7 @@ fn try_again(work: &mut Work<'_>) {
 fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
     let mut written = false;
     let latest = work.latest;
-    for component in latest.spec.components.iter().filter(|component| !component.hook) {
+    for component in latest.spec.components.iter().filter(|component| !component.hook && !component.adopted) {
         let Some(child) = work.child(component).filter(|child| release::is_as_written(component, child)) else {
             continue;
         };

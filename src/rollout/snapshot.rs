@@ -20,6 +20,9 @@ pub struct Snapshot {
     pub package: PackageView,
     /// Its revisions, numbers rising.
     pub revisions: Vec<RevisionView>,
+    /// Revisions that this program cannot read, and why: another version wrote
+    /// them, or somebody by hand.
+    pub unreadable: Vec<String>,
     /// Labelled children, and whatever stands at a name that a child needs.
     pub children: Vec<Live>,
     /// Flux sources of ours in the namespace, whichever Package they were made for.

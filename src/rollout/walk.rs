@@ -114,10 +114,11 @@ fn write(
             not_yet => return not_yet,
         }
         let now = work.now.as_time();
-        record.moved = true;
+        // Taking a release over moves nothing.
+        record.moved = !component.adopted;
         record.state = ComponentState::Queued;
-        record.queued_at = Some(now.clone());
-        record.applied_at = Some(now);
+        record.queued_at.get_or_insert_with(|| now.clone());
+        record.applied_at.get_or_insert(now);
     }
     work.apply(component, record);
     Remembered::Yes

@@ -1,9 +1,9 @@
 //! What the spec asks for, in the form of a revision.
 
+use super::adopt;
 use super::live::Live;
 use super::release;
 use super::snapshot::{RevisionView, Snapshot};
-use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{self, Claim, Engine, RecordedComponent, RevisionRollback};
 use crate::engine::{ObjectKey, chart_digest, chart_name, chart_version, claim};
 use crate::package::definition::{Component, Definition};
@@ -43,8 +43,11 @@ impl Wanted {
         for (wave, &position) in positions.iter().enumerate() {
             let Some(component) = definition.components.get(position) else { continue };
             let wave = u32::try_from(wave).unwrap_or(u32::MAX);
-            components.push(outline(component, wave, &digest(component, engine)?));
-            keys.push(child_key(snapshot, definition, component, engine));
+            let key = child_key(snapshot, definition, component, engine);
+            let mut outline = outline(component, wave, &digest(component, engine)?);
+            outline.release = stored_elsewhere(snapshot, &key, outline.release);
+            components.push(outline);
+            keys.push(key);
         }
         let to = definition.rollback.to.as_ref().map(Range::as_written).unwrap_or_default().to_owned();
         let rollback = RevisionRollback { safe: definition.rollback.safe, to };
@@ -87,9 +90,18 @@ impl Wanted {
     }
 
     /// Components, hooks left out, with the place of their release's object.
+    pub fn releases(&self) -> impl Iterator<Item = (&RecordedComponent, &ObjectKey)> {
+        self.components.iter().zip(&self.keys).filter(|(component, _)| !component.hook)
+    }
+
+    /// The same by name.
     pub fn children(&self) -> impl Iterator<Item = (&str, &ObjectKey)> {
-        let pairs = self.components.iter().zip(&self.keys);
-        pairs.filter(|(component, _)| !component.hook).map(|(component, key)| (component.name.as_str(), key))
+        self.releases().map(|(component, key)| (component.name.as_str(), key))
+    }
+
+    /// Where the release's object of a component stands, hooks left out.
+    pub fn place(&self, component: &str) -> Option<&ObjectKey> {
+        self.children().find(|(name, _)| *name == component).map(|(_, key)| key)
     }
 
     /// Identities of the releases, hooks left out.
@@ -97,12 +109,10 @@ impl Wanted {
         self.components.iter().filter(|component| !component.hook).map(|component| component.release.clone())
     }
 
-    /// Whether a live child belongs to this Package, or is given to it.
-    pub fn owns(&self, snapshot: &Snapshot, child: &Live) -> bool {
-        let package = &snapshot.package;
-        let adopt = child.annotation(ANNOTATION_ADOPT);
-        child.package() == Some(package.name.as_str())
-            || adopt.is_some_and(|given| given.starts_with(&format!("{}/{}/", package.namespace, package.name)))
+    /// Whether a live object at the place of a component is this Package's, or
+    /// given to the component.
+    pub fn owns(&self, snapshot: &Snapshot, component: &str, child: &Live) -> bool {
+        child.package() == Some(snapshot.package.name.as_str()) || adopt::is_given(snapshot, component, child)
     }
 
     /// Components that run under another identity than they are wanted.
@@ -155,17 +165,24 @@ fn outline(component: &Component, wave: u32, digest: &ComponentDigest) -> Record
         hook: component.hook,
         delete_data: component.delete_data,
         replaces: false,
+        adopted: false,
     }
+}
+
+/// Helm's records of a release that was taken over stay where they are.
+fn stored_elsewhere(snapshot: &Snapshot, key: &ObjectKey, release: Claim) -> Claim {
+    let taken_over = snapshot.children.iter().find(|child| child.key() == *key && adopt::is_taken_over(child));
+    let found = taken_over.and_then(release::claim);
+    found.filter(|found| (&found.namespace, &found.name) == (&release.namespace, &release.name)).unwrap_or(release)
 }
 
 /// Where the component's release object stands: at the name of the child that
 /// already stands for it (an adopted one may have any), else at its own.
 fn child_key(snapshot: &Snapshot, definition: &Definition, component: &Component, engine: Engine) -> ObjectKey {
     let package = snapshot.package.name.as_str();
-    let given = format!("{}/{package}/{}", snapshot.package.namespace, component.name);
     let stands_for_it = |child: &&Live| {
         let ours = child.package() == Some(package) && child.component() == Some(component.name.as_str());
-        (ours || child.annotation(ANNOTATION_ADOPT) == Some(given.as_str()))
+        (ours || adopt::is_given(snapshot, component.name.as_str(), child))
             && release::engine_of(&child.key().kind) == Some(engine)
     };
     let own = child_name(&definition.name, &component.name);

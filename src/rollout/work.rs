@@ -9,7 +9,7 @@ use super::history::History;
 use super::live::Live;
 use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
-use super::{compile, operation, release};
+use super::{adopt, compile, operation, release};
 use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
 use crate::engine::ObjectKey;
 use crate::engine::{Manifest, in_place};
@@ -182,7 +182,7 @@ impl<'a> Work<'a> {
     /// A stored release with the settings that the spec states now.
     pub fn with_settings(&self, component: &RecordedComponent, stored: Manifest) -> Manifest {
         let Ok(definition) = &self.snapshot.package.definition else { return stored };
-        if !release::is_release_kind(stored.kind()) || component.hook {
+        if !release::is_release_kind(stored.kind()) || component.hook || component.adopted {
             return stored;
         }
         match compile::release_object(self.snapshot, definition, self.latest, component) {
@@ -195,6 +195,10 @@ impl<'a> Work<'a> {
     pub fn apply_manifest(&mut self, manifest: Manifest, record: &mut ComponentRecord) {
         let key = manifest.key();
         let live = self.by_key.get(&key).copied();
+        if let Some(live) = live.filter(|live| adopt::is_taken_over(live) && adopt::needs_rewrite(live)) {
+            self.actions.push(adopt::rewrite(live, manifest.as_map()));
+            return;
+        }
         if let (Some(Engine::Argo), Some(live)) = (release::engine_of(&key.kind), live) {
             operation::write(self, live, manifest, record);
             return;

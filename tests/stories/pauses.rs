@@ -145,3 +145,26 @@ fn a_leader_whose_clock_is_ahead_does_not_take_evidence_for_lasting(#[case] engi
     assert_eq!(play.reason("kubevirt"), "Progressing", "{}", play.message("kubevirt"));
     play.until_ready("kubevirt");
 }
+
+/// What another version of Windlass has recorded may say that nothing here is
+/// safe: without knowing it nothing is touched, neither forward nor away.
+#[test]
+fn nothing_is_changed_while_a_revision_cannot_be_read() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.rehearsal.faults.distortion = Some(|snapshot| snapshot.unreadable.push("app-1 cannot be read".into()));
+    let position = play.position();
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until("app", "InvalidSpec");
+    play.delete("app");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(play.moves_since(position), Vec::<String>::new());
+    assert_eq!(play.runs("a").as_deref(), Some("1.0.0"));
+    assert_eq!(play.status("app").version.as_deref(), Some("1.0.0"), "the rest of the status stays");
+    assert!(play.message("app").starts_with("app-1 cannot be read"), "{}", play.message("app"));
+
+    play.rehearsal.faults.distortion = None;
+    play.annotate("app", "example.org/touched", "true");
+    play.until_gone("app");
+}

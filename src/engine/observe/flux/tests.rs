@@ -71,6 +71,7 @@ fn component() -> RecordedComponent {
         hook: false,
         delete_data: false,
         replaces: false,
+        adopted: false,
     }
 }
 

@@ -123,6 +123,7 @@ pub fn component() -> RecordedComponent {
         hook: false,
         delete_data: false,
         replaces: false,
+        adopted: false,
     }
 }
 
