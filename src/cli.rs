@@ -1,5 +1,6 @@
 //! The command line: arguments, streams, exit codes. One module per command.
 
+mod cluster;
 mod completion;
 mod controller;
 mod crds;
@@ -36,6 +37,18 @@ enum Command {
     Graph(graph::Arguments),
     /// Turn other formats into Packages.
     Import(import::Arguments),
+    /// Show where the Packages of a cluster stand.
+    Status(cluster::status::Arguments),
+    /// Say what holds a Package up, down to the root, and what to do.
+    Why(cluster::why::Arguments),
+    /// List the revisions of a Package.
+    History(cluster::history::Arguments),
+    /// Show what files would change in a cluster.
+    Diff(cluster::diff::Arguments),
+    /// Ask for another attempt at what failed.
+    Retry(cluster::retry::Arguments),
+    /// Ask for an earlier revision.
+    Rollback(cluster::rollback::Arguments),
     /// Serve as Argo CD's config management plugin.
     #[command(subcommand)]
     Plugin(plugin::Command),
@@ -58,6 +71,12 @@ pub fn run(arguments: Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Ex
         Command::Render(arguments) => render::run(&arguments, streams),
         Command::Graph(arguments) => graph::run(&arguments, streams),
         Command::Import(arguments) => import::run(&arguments, streams),
+        Command::Status(arguments) => cluster::status::run(&arguments, streams),
+        Command::Why(arguments) => cluster::why::run(&arguments, streams),
+        Command::History(arguments) => cluster::history::run(&arguments, streams),
+        Command::Diff(arguments) => cluster::diff::run(&arguments, streams),
+        Command::Retry(arguments) => cluster::retry::run(&arguments, streams),
+        Command::Rollback(arguments) => cluster::rollback::run(&arguments, streams),
         Command::Plugin(command) => plugin::run(&command, streams),
         Command::Crds(arguments) => crds::run(&arguments, streams),
         Command::Controller(arguments) => controller::run(&arguments, streams),

@@ -6,10 +6,10 @@
 //! be read again.
 
 mod cached;
-mod cluster;
+pub(crate) mod cluster;
 mod events;
 mod execute;
-mod kinds;
+pub(crate) mod kinds;
 mod lease;
 mod lookups;
 mod metrics;

@@ -13,6 +13,7 @@
 //! * [`translate`]: sets of packages as streams of objects;
 //! * [`plugin`]: what Argo CD asks of a config management plugin;
 //! * [`sim`]: a cluster with virtual time, and [`rehearse`]: the decisions played on it;
+//! * [`report`]: what the objects of a cluster say, as text for people;
 //! * [`cli`]: the command line.
 //!
 //! Pure modules take files through [`package::tree::Tree`] and time as a
@@ -33,6 +34,7 @@ pub mod package;
 pub mod plugin;
 pub mod ready;
 pub mod rehearse;
+pub mod report;
 pub mod rollout;
 pub mod sim;
 pub mod translate;

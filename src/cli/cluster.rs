@@ -1,0 +1,141 @@
+//! Which cluster and namespace a command speaks of, and requests to it.
+
+pub mod diff;
+pub mod history;
+pub mod retry;
+pub mod rollback;
+pub mod status;
+pub mod why;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use kube::api::DynamicObject;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
+use serde_json::{Value, json};
+
+use crate::api::wellknown::FIELD_MANAGER;
+use crate::api::{Package, PackageRevision};
+use crate::controller::cluster::{RequestError, bounded};
+use crate::controller::kinds::Kind;
+
+/// The usual flags of commands that talk to a cluster.
+#[derive(Debug, clap::Args)]
+pub struct ClusterArguments {
+    /// Namespace of the Package [default: the context's].
+    #[arg(short = 'n', long)]
+    namespace: Option<String>,
+    /// Context of the kubeconfig.
+    #[arg(long)]
+    context: Option<String>,
+    /// Path of the kubeconfig [default: $KUBECONFIG, then ~/.kube/config].
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// A cluster, and the namespace that is meant.
+pub struct Cluster {
+    client: Client,
+    namespace: String,
+}
+
+impl ClusterArguments {
+    /// Connects; nothing is sent yet.
+    ///
+    /// # Errors
+    /// When no kubeconfig, or nothing usable in it, is found.
+    pub async fn connect(&self) -> anyhow::Result<Cluster> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match &self.kubeconfig {
+            Some(path) => {
+                let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
+                Config::from_custom_kubeconfig(file, &options).await.map_err(anyhow::Error::from)
+            }
+            None if self.context.is_some() => Config::from_kubeconfig(&options).await.map_err(anyhow::Error::from),
+            None => Config::infer().await.map_err(anyhow::Error::from),
+        };
+        let config = config.context("no cluster is configured")?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok(Cluster { client: Client::try_from(config)?, namespace })
+    }
+}
+
+impl Cluster {
+    /// Packages of a namespace; of all of them for `None`.
+    pub fn packages(&self, namespace: Option<&str>) -> Api<Package> {
+        match namespace {
+            Some(namespace) => Api::namespaced(self.client.clone(), namespace),
+            None => Api::all(self.client.clone()),
+        }
+    }
+
+    /// One Package.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub async fn package(&self, name: &str) -> anyhow::Result<Package> {
+        let found = bounded(self.packages(Some(&self.namespace)).get(name)).await;
+        found.map_err(|error| self.explain(error, name))
+    }
+
+    /// A Package as it is stored, fields that this program does not know
+    /// included; `None` if there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn package_as_written(&self, namespace: &str, name: &str) -> anyhow::Result<Option<Value>> {
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &Kind::Package.resource());
+        match bounded(api.get(name)).await {
+            Ok(found) => Ok(Some(found.data)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(self.explain(error, name)),
+        }
+    }
+
+    /// The revisions of a Package, numbers rising.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn revisions(&self, package: &str) -> anyhow::Result<Vec<PackageRevision>> {
+        let api: Api<PackageRevision> = Api::namespaced(self.client.clone(), &self.namespace);
+        let list = bounded(api.list(&kube::api::ListParams::default())).await.context("cannot read the revisions")?;
+        let mut revisions: Vec<_> = list.items.into_iter().filter(|found| found.spec.package == package).collect();
+        revisions.sort_by_key(|revision| revision.spec.number);
+        Ok(revisions)
+    }
+
+    /// Puts an annotation on a Package.
+    ///
+    /// # Errors
+    /// When there is no such Package, or it may not be written.
+    pub async fn annotate(&self, package: &str, annotation: &str, value: &str) -> anyhow::Result<()> {
+        let patch = json!({"metadata": {"annotations": {annotation: value}}});
+        let parameters =
+            kube::api::PatchParams { field_manager: Some(format!("{FIELD_MANAGER}-cli")), ..Default::default() };
+        let api = self.packages(Some(&self.namespace));
+        let written = bounded(api.patch_metadata(package, &parameters, &kube::api::Patch::Merge(patch))).await;
+        written.map(drop).map_err(|error| self.explain(error, package))
+    }
+
+    fn explain(&self, error: RequestError, package: &str) -> anyhow::Error {
+        if error.is_not_found() {
+            anyhow::anyhow!(
+                "there is no Package {}/{package} (`windlass status -A` shows all, and `windlass crds` prints the kinds)",
+                self.namespace
+            )
+        } else {
+            anyhow::Error::from(error).context(format!("cannot use Package {}/{package}", self.namespace))
+        }
+    }
+}
+
+/// A token that differs from every earlier one.
+fn token() -> String {
+    jiff::Timestamp::now().as_millisecond().to_string()
+}
+
+/// Runs a command that talks to a cluster.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}

@@ -1,0 +1,137 @@
+//! `windlass status`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use kube::api::ListParams;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+
+use super::{Cluster, ClusterArguments, block_on};
+use crate::api::Package;
+use crate::cli::{Exit, Streams};
+use crate::controller::cluster::bounded;
+use crate::report::status;
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass status -n packages            every Package of a namespace
+  windlass status -A --watch             all of them, as they change
+  windlass status kubevirt -n packages   one Package with its components";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Name of a Package; all of the namespace without one.
+    name: Option<String>,
+    /// Packages of all namespaces.
+    #[arg(short = 'A', long, conflicts_with_all = ["name", "namespace"])]
+    all_namespaces: bool,
+    /// Go on showing it as it changes.
+    #[arg(short, long)]
+    watch: bool,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+/// On a terminal ages are kept up to date.
+const REDRAW: Duration = Duration::from_secs(1);
+/// Changes that come together are shown together.
+const GATHER: Duration = Duration::from_millis(100);
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    block_on(async {
+        let cluster = arguments.cluster.connect().await?;
+        if arguments.watch {
+            return follow(arguments, &cluster, streams).await;
+        }
+        let packages = match &arguments.name {
+            Some(name) => vec![cluster.package(name).await?],
+            None => {
+                let api = cluster.packages(namespace(arguments, &cluster));
+                bounded(api.list(&ListParams::default())).await.context("cannot list the Packages")?.items
+            }
+        };
+        if packages.is_empty() {
+            writeln!(streams.stderr, "no Packages found in {}", place(arguments, &cluster))?;
+            return Ok(Exit::Ok);
+        }
+        streams.stdout.write_all(show(arguments, &packages).as_bytes())?;
+        Ok(Exit::Ok)
+    })
+}
+
+fn namespace<'a>(arguments: &Arguments, cluster: &'a Cluster) -> Option<&'a str> {
+    Some(cluster.namespace.as_str()).filter(|_| !arguments.all_namespaces)
+}
+
+fn place(arguments: &Arguments, cluster: &Cluster) -> String {
+    namespace(arguments, cluster).map_or_else(|| "any namespace".to_owned(), |name| format!("namespace {name}"))
+}
+
+fn show(arguments: &Arguments, packages: &[Package]) -> String {
+    let now = Timestamp::now();
+    match (&arguments.name, packages.first()) {
+        (Some(_), Some(package)) => status::detail(package, now),
+        (Some(name), None) => format!("Package {name} is gone\n"),
+        (None, _) => status::list(packages, arguments.all_namespaces, now),
+    }
+}
+
+/// On a terminal the picture is drawn anew; elsewhere it is printed again
+/// whenever it has changed.
+async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let config = match &arguments.name {
+        Some(name) => watcher::Config::default().fields(&format!("metadata.name={name}")),
+        None => watcher::Config::default(),
+    };
+    let mut events = std::pin::pin!(watcher(cluster.packages(namespace(arguments, cluster)), config).default_backoff());
+    let mut known: BTreeMap<(String, String), Package> = BTreeMap::new();
+    let mut listed = false;
+    let mut shown = String::new();
+    loop {
+        let pause = if listed { GATHER } else { REDRAW };
+        match tokio::time::timeout(pause, events.next()).await {
+            Ok(Some(event)) => {
+                listed |= take(event.context("cannot watch the Packages")?, &mut known);
+                continue;
+            }
+            Ok(None) => return Ok(Exit::Ok),
+            Err(_) if !listed => continue,
+            Err(_) => {}
+        }
+        let packages: Vec<Package> = known.values().cloned().collect();
+        let text = show(arguments, &packages);
+        if text != shown {
+            let start = if streams.color_stdout { CLEAR } else { "" };
+            write!(streams.stdout, "{start}{text}")?;
+            streams.stdout.flush()?;
+            shown = text;
+        }
+        // Nothing but time changes the picture until the next event.
+        match tokio::time::timeout(REDRAW, events.next()).await {
+            Ok(Some(event)) => drop(take(event.context("cannot watch the Packages")?, &mut known)),
+            Ok(None) => return Ok(Exit::Ok),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Takes one event in; whether all that there is has been listed.
+fn take(event: Event<Package>, known: &mut BTreeMap<(String, String), Package>) -> bool {
+    let key = |package: &Package| {
+        let metadata = &package.metadata;
+        (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+    };
+    match event {
+        Event::Init => known.clear(),
+        Event::InitApply(package) | Event::Apply(package) => drop(known.insert(key(&package), package)),
+        Event::Delete(package) => drop(known.remove(&key(&package))),
+        Event::InitDone => return true,
+    }
+    false
+}

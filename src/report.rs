@@ -1,0 +1,36 @@
+//! What the objects of a cluster say, as text for people.
+//!
+//! Pure: every value comes from the objects handed in, and every line is made
+//! here, so that the commands only fetch and print.
+
+mod age;
+mod children;
+pub mod diff;
+pub mod history;
+pub mod remedy;
+pub mod status;
+mod table;
+pub mod why;
+
+use crate::api::{Condition, Package};
+
+/// The `Ready` condition of a Package.
+fn ready(package: &Package) -> Option<&Condition> {
+    let status = package.status.as_ref()?;
+    status.conditions.iter().find(|condition| condition.type_ == "Ready")
+}
+
+/// Whether the status speaks of the present spec.
+fn is_current(package: &Package) -> bool {
+    let observed = package.status.as_ref().and_then(|status| status.observed_generation);
+    observed.is_some() && observed == package.metadata.generation
+}
+
+/// `namespace/name`.
+fn full_name(package: &Package) -> String {
+    let namespace = package.metadata.namespace.as_deref().unwrap_or_default();
+    format!("{namespace}/{}", package.metadata.name.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

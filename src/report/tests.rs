@@ -1,0 +1,237 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::why::Found;
+use super::{diff, history, remedy, status, why};
+use crate::api::{Package, PackageRevision, Reason};
+
+fn now() -> Timestamp {
+    "2026-01-01T00:10:00Z".parse().unwrap()
+}
+
+fn package(name: &str, version: &str, status: &Value) -> Package {
+    serde_json::from_value(json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "Package",
+        "metadata": {
+            "name": name, "namespace": "packages", "generation": 3, "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"version": version, "components": []},
+        "status": status,
+    }))
+    .unwrap()
+}
+
+fn condition(status: &str, reason: &str, message: &str) -> Value {
+    json!([{
+        "type": "Ready", "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": "2026-01-01T00:08:00Z",
+    }])
+}
+
+fn upgrading() -> Package {
+    let message = "component db: HelmRelease/shop-db: Running 'upgrade' action";
+    let status = json!({
+        "observedGeneration": 3, "version": "1.0.0", "revision": 1, "engine": "flux",
+        "attempted": {"version": "2.0.0", "revision": 2},
+        "summary": format!("Progressing: {message}"),
+        "conditions": condition("Unknown", "Progressing", message),
+        "components": [
+            {"name": "operator", "state": "Verified", "version": "2.0.0", "since": "2026-01-01T00:09:00Z"},
+            {"name": "db", "state": "Progressing", "version": "2.0.0", "since": "2026-01-01T00:09:30Z", "message": "m"},
+            {"name": "web", "state": "Waiting"},
+        ],
+    });
+    package("shop", "2.0.0", &status)
+}
+
+fn key(name: &str) -> why::Key {
+    ("packages".to_owned(), name.to_owned())
+}
+
+fn found(packages: Vec<Package>) -> Found {
+    let packages = packages.into_iter().map(|package| (key(package.metadata.name.as_deref().unwrap()), package));
+    Found { packages: packages.collect::<BTreeMap<_, _>>(), children: Vec::new() }
+}
+
+#[test]
+fn a_line_tells_version_progress_and_what_it_is_doing() {
+    let fresh = package("new", "1.0.0", &json!({"observedGeneration": -1}));
+    insta::assert_snapshot!(status::list(&[upgrading(), fresh], true, now()), @r"
+    NAMESPACE   NAME   VERSION   READY     COMPONENTS   STATUS                                                                     AGE
+    packages    shop   1.0.0     Unknown   1/3          Progressing: component db: HelmRelease/shop-db: Running 'upgrade' action   10m
+    packages    new    -         -         -            the controller has not seen this spec yet                                  10m
+    ");
+}
+
+#[test]
+fn one_package_is_shown_with_its_components() {
+    insta::assert_snapshot!(status::detail(&upgrading(), now()), @r"
+    Package:   packages/shop
+    Wanted:    2.0.0
+    Runs:      1.0.0 (revision 1)
+    Attempted: 2.0.0 (revision 2)
+    Engine:    flux
+
+    Ready is Unknown (Progressing) for 2m:
+      component db: HelmRelease/shop-db: Running 'upgrade' action
+
+    COMPONENT   STATE         CHART   SINCE       MESSAGE
+    operator    Verified      2.0.0   60s
+    db          Progressing   2.0.0   30s         m
+    web         Waiting       -       <unknown>
+    ");
+}
+
+#[test]
+fn a_status_about_an_earlier_spec_says_so() {
+    let mut stale = upgrading();
+    stale.metadata.generation = Some(4);
+    assert!(status::detail(&stale, now()).contains("The controller has not seen the present spec yet"));
+    assert!(status::list(&[stale], false, now()).contains("the controller has not seen this spec yet"));
+}
+
+fn waiting(name: &str, on: &str) -> Package {
+    let status = json!({
+        "observedGeneration": 3,
+        "conditions": condition("False", "RequirementsNotMet", &format!("package {on} is required and is moving")),
+        "blockedBy": [{"kind": "Package", "namespace": "packages", "name": on, "reason": "RequirementsNotMet"}],
+    });
+    package(name, "1.0.0", &status)
+}
+
+#[test]
+fn the_chain_of_blockers_is_followed_to_its_root() {
+    let mut found = found(vec![waiting("portal", "web"), waiting("web", "shop"), upgrading()]);
+    let child = json!({
+        "kind": "HelmRelease",
+        "metadata": {
+            "name": "shop-db", "namespace": "packages",
+            "labels": {"windlass.dev/package": "shop", "windlass.dev/component": "db"},
+        },
+        "status": {"conditions": [
+            {"type": "Ready", "status": "False", "reason": "UpgradeFailed", "message": "timed out\nwaiting"},
+        ]},
+    });
+    found.children.push(child.as_object().cloned().unwrap());
+    insta::assert_snapshot!(why::write(&key("portal"), &found), @r"
+    packages/portal is not ready: RequirementsNotMet
+      package web is required and is moving
+      packages/web is not ready: RequirementsNotMet
+        package shop is required and is moving
+        packages/shop is not ready: Progressing
+          component db: HelmRelease/shop-db: Running 'upgrade' action
+          component db is Progressing
+            HelmRelease/shop-db: Ready is False (UpgradeFailed): timed out waiting
+          To do: Nothing for now: it goes on by itself, bounded by upgrade.timeout.
+    ");
+}
+
+#[test]
+fn a_circle_of_blockers_ends() {
+    let text = why::write(&key("a"), &found(vec![waiting("a", "b"), waiting("b", "a")]));
+    assert!(text.contains("packages/a: see above"), "{text}");
+}
+
+#[test]
+fn a_blocker_that_is_not_there_is_named() {
+    let text = why::write(&key("a"), &found(vec![waiting("a", "gone")]));
+    assert!(text.contains("packages/gone: there is no such Package"), "{text}");
+}
+
+#[test]
+fn an_application_is_told_by_operation_sync_and_health() {
+    let mut found = found(vec![upgrading()]);
+    let child = json!({
+        "kind": "Application",
+        "metadata": {
+            "name": "shop-db", "namespace": "packages",
+            "labels": {"windlass.dev/package": "shop", "windlass.dev/component": "db"},
+        },
+        "status": {
+            "operationState": {"phase": "Failed", "message": "one or more objects failed to apply"},
+            "sync": {"status": "OutOfSync"}, "health": {"status": "Missing"},
+            "conditions": [{"type": "ComparisonError", "message": "chart not found"}],
+        },
+    });
+    found.children.push(child.as_object().cloned().unwrap());
+    let text = why::write(&key("shop"), &found);
+    for line in ["operation Failed: one or more", "sync OutOfSync, health Missing", "ComparisonError: chart not found"] {
+        assert!(text.contains(&format!("Application/shop-db: {line}")), "{text}");
+    }
+}
+
+#[rstest]
+#[case(&Reason::ALL)]
+fn every_reason_has_a_remedy(#[case] reasons: &&[Reason]) {
+    for reason in *reasons {
+        let remedy = remedy::remedy(*reason);
+        assert!(remedy.ends_with('.') && remedy.len() > 10, "{reason}: {remedy}");
+    }
+}
+
+#[test]
+fn revisions_are_listed_with_what_they_did() {
+    let revision = |number: u64, spec: Value, status: Value| -> PackageRevision {
+        let mut whole = json!({
+            "package": "shop", "number": number, "version": "1.0.0", "timeout": "1m", "retries": 0, "engine": "flux",
+        });
+        whole.as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
+        serde_json::from_value(json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "PackageRevision",
+            "metadata": {"name": format!("shop-{number}"), "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": whole, "status": status,
+        }))
+        .unwrap()
+    };
+    let revisions = [
+        revision(
+            2,
+            json!({"version": "2.0.0", "fromVersion": "1.0.0", "rollback": {"safe": true, "to": ">=1.0"}}),
+            json!({
+                "phase": "RolledBack", "reason": "UpgradeRolledBack", "rollback": {"to": 1},
+                "components": [{"name": "db", "moved": true}],
+                "hooks": [{"name": "migrate", "from": "1.0.0", "to": "2.0.0", "outcome": "Succeeded"}],
+            }),
+        ),
+        revision(1, json!({}), json!({"phase": "Succeeded", "reason": "Ready"})),
+    ];
+    insta::assert_snapshot!(history::write(&upgrading(), &revisions, now()), @r"
+    REVISION   VERSION   FROM    PHASE               ROLLBACK        MOVED   HOOKS               AGE   REASON
+    1 *        1.0.0     -       Succeeded           unsafe          -       -                   10m   Ready
+    2          2.0.0     1.0.0   RolledBack (to 1)   safe to >=1.0   db      migrate:succeeded   10m   UpgradeRolledBack
+    ");
+}
+
+fn spec(value: Value) -> serde_json::Map<String, Value> {
+    value.as_object().cloned().unwrap()
+}
+
+#[test]
+fn a_difference_names_every_changed_field() {
+    let live = spec(json!({"version": "1.0.0", "engine": "argo", "components": [
+        {"name": "db", "chart": {"version": "1.0.0"}, "source": {"repoURL": "x"}, "values": {"a": 1, "b": [1]}},
+        {"name": "old", "path": "old"},
+    ]}));
+    let wanted = spec(json!({"version": "2.0.0", "components": [
+        {"name": "db", "chart": {"version": "2.0.0"}, "values": {"a": 1, "b": [1, 2]}}, {"name": "new", "path": "new"},
+    ]}));
+    insta::assert_snapshot!(diff::write("packages/shop", Some(&live), &wanted), @r#"
+    packages/shop:
+      ~ version: "1.0.0" -> "2.0.0"
+      ~ components.db.chart.version: "1.0.0" -> "2.0.0"
+      ~ components.db.values.b: [1] -> [1,2]
+      - components.old: {"name":"old","path":"old"}
+      + components.new: {"name":"new","path":"new"}
+    "#);
+}
+
+#[test]
+fn what_is_the_same_is_not_mentioned() {
+    let live = spec(json!({"version": "1.0.0", "engine": "argo", "components": []}));
+    let wanted = spec(json!({"version": "1.0.0", "components": []}));
+    assert_eq!(diff::write("packages/shop", Some(&live), &wanted), "");
+    assert_eq!(diff::write("packages/shop", None, &wanted), "packages/shop: not in the cluster\n");
+}
