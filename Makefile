@@ -22,6 +22,7 @@ examples: ## check the examples on both engines and translate them into target/e
 test: ## format, lints, tests, documentation; no cluster needed (that is `make e2e`)
 	$(CARGO) fmt --check
 	$(CARGO) clippy --quiet --all-targets -- -D warnings
+	$(CARGO) clippy --quiet --test e2e -- -D warnings
 	$(CARGO) test --quiet
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --no-deps --document-private-items
 	@command -v go >/dev/null || echo "Go is not installed: the tests against a real cluster (make e2e) cannot run here"

@@ -158,7 +158,8 @@ fn an_application_is_told_by_operation_sync_and_health() {
     });
     found.children.push(child.as_object().cloned().unwrap());
     let text = why::write(&key("shop"), &found);
-    for line in ["operation Failed: one or more", "sync OutOfSync, health Missing", "ComparisonError: chart not found"] {
+    for line in ["operation Failed: one or more", "sync OutOfSync, health Missing", "ComparisonError: chart not found"]
+    {
         assert!(text.contains(&format!("Application/shop-db: {line}")), "{text}");
     }
 }

@@ -177,6 +177,7 @@ fn revision(package: &Definition, engine: Engine) -> Value {
 /// A Package that nothing is known of yet, in a cluster that has its engine.
 fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
     Snapshot {
+        unreadable: Vec::new(),
         package: PackageView {
             name: package.name.clone(),
             namespace: package.namespace.to_string(),

@@ -18,6 +18,7 @@ mod controller;
 mod emitted;
 mod flux;
 mod native_flux;
+mod operate;
 mod plugin;
 mod pods;
 mod processes;
@@ -77,6 +78,8 @@ fn run_tests() -> ExitCode {
         stand_in::writes_what_the_real_controller_wrote,
         emitted::argo_cd_sees_no_difference_after_the_first_sync,
         native_flux::releases_move_in_order_with_one_commit,
+        operate::a_failed_upgrade_is_explained_and_taken_back_by_hand,
+        operate::a_running_release_is_taken_over_from_git,
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         native_flux::plain_depends_on_lets_dependents_go_first,
         plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
