@@ -1,0 +1,63 @@
+//! What commands cost, as instructions.
+//!
+//! Wall time on a shared machine says little, so it is only shown; what counts
+//! is how many instructions a whole run of the binary takes, from process start
+//! to exit, under callgrind. More than a tenth above `benches/counts/record.json`
+//! fails, as does a case without a record or a record without a case.
+//! `WINDLASS_BENCH_UPDATE=1` writes that file anew.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
+
+mod cases;
+mod measure;
+mod packages;
+mod record;
+
+use std::process::ExitCode;
+
+use cases::CASES;
+use record::{Counts, Verdict};
+
+fn main() -> ExitCode {
+    if !measure::can_count() {
+        eprintln!("error: instructions are counted by valgrind, which is not installed: apt-get install valgrind");
+        return ExitCode::FAILURE;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    packages::write(directory.path());
+    let update = std::env::var_os("WINDLASS_BENCH_UPDATE").is_some();
+    let recorded = if update { record::read().unwrap_or_default() } else { record::read().unwrap() };
+    println!("{:<42} {:>10} {:>8} {:>16} {:>16}", "", "median", "bar", "instructions", "recorded");
+    let mut counts = Counts::new();
+    let mut failed = false;
+    for case in CASES {
+        let median = measure::median(case, directory.path());
+        let count = measure::instructions(case, directory.path());
+        let before = recorded.get(case.name).copied();
+        let verdict = record::judge(count, before);
+        failed |= verdict.fails();
+        let (ms, bar) = (median.as_secs_f64() * 1e3, case.bar.as_millis());
+        let before = before.map_or("-".to_owned(), |before| before.to_string());
+        println!("{:<42} {ms:>7.1} ms {bar:>5} ms {count:>16} {before:>16}{}", case.name, mark(verdict));
+        counts.insert(case.name.to_owned(), count);
+    }
+    if update {
+        record::write(&counts).unwrap();
+        return ExitCode::SUCCESS;
+    }
+    let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+    for name in record::without_case(&recorded, &names) {
+        println!("{name:<42} RECORD WITHOUT A CASE");
+        failed = true;
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Kept => "",
+        Verdict::Better => "  more than a tenth below: record it with WINDLASS_BENCH_UPDATE=1",
+        Verdict::Worse => "  MORE THAN A TENTH ABOVE",
+        Verdict::NotRecorded => "  NOT RECORDED: WINDLASS_BENCH_UPDATE=1 does it",
+    }
+}
