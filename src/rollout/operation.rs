@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::decision::{Action, Precondition};
 use super::live::Live;
 use super::work::Work;
-use crate::api::ComponentRecord;
 use crate::api::wellknown::ARGO_REFRESH;
+use crate::api::{ComponentRecord, Engine};
 use crate::engine::Manifest;
 use crate::engine::observe::{self, Need, OPERATION_TOKEN, Proof};
 use crate::ready::release::{Release, ReleaseState, Wanted};
@@ -38,6 +38,21 @@ pub(crate) fn observe(
         Need::Operation => ask(work, live, wanted.manifest, record, &found.release),
     }
     found.release
+}
+
+/// A component that this revision does not write stands on the operation of the
+/// revision that wrote it: another one would run the chart's own hooks again.
+/// Only the comparison must be one of now.
+pub(crate) fn take_over(work: &Work<'_>, record: &mut ComponentRecord) {
+    if work.latest.spec.engine != Engine::Argo || record.token.is_some() {
+        return;
+    }
+    let revisions = work.snapshot.revisions.iter().rev().filter(|revision| revision.number() < work.latest.number());
+    let earlier =
+        revisions.filter_map(|revision| revision.record(&record.name)).find(|earlier| earlier.token.is_some());
+    if let Some(earlier) = earlier {
+        Proof { refresh_seen: false, attempts: record.attempts, ..Proof::of(earlier) }.record(record);
+    }
 }
 
 fn patch(live: &Live, patch: Value) -> Action {
@@ -80,6 +95,8 @@ pub(crate) fn write(work: &mut Work<'_>, live: &Live, manifest: Manifest, record
             resource_version: live.resource_version().to_owned(),
         };
         work.actions.push(Action::Apply { object: spec, precondition });
+        // What was seen of the spec before says nothing of this one.
+        Proof { attempts: record.attempts, ..Proof::default() }.record(record);
         return;
     }
     let token = new_token(work, record);
@@ -110,14 +127,18 @@ fn age(work: &Work<'_>, token: &str) -> Option<Duration> {
     u64::try_from(work.now.time.as_millisecond() - asked).ok().map(Duration::from_millis)
 }
 
-/// Explicit revision, the spec's sync options and prune (Argo CD does not merge
-/// them in), and our token.
+/// Explicit source and revision (else a retry would take a source that was
+/// written meanwhile, at the revision of the one before), the spec's sync options
+/// and prune (Argo CD does not merge them in), and our token.
 fn operation(application: &Map<String, Value>, token: &str) -> Value {
     let at = |path: &[&str]| {
         let (first, rest) = path.split_first()?;
         rest.iter().try_fold(application.get(*first)?, |value, key| value.get(*key))
     };
     let mut sync = Map::new();
+    if let Some(source) = at(&["spec", "source"]) {
+        sync.insert("source".into(), source.clone());
+    }
     if let Some(revision) = at(&["spec", "source", "targetRevision"]) {
         sync.insert("revision".into(), revision.clone());
     }

@@ -60,6 +60,9 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
         Stage::Denied { name, message } => {
             (Headline::new(Reason::AccessDenied, format!("component {name}: {message}")), Some((name, message)))
         }
+        Stage::NoSource { name, message } => {
+            (Headline::new(Reason::SourceNotFound, format!("component {name}: {message}")), Some((name, message)))
+        }
         Stage::Failed { name, message } => component_failed(work, &name, &message),
         Stage::Done => (first_success(work, definition), None),
     }
@@ -104,10 +107,13 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
     let stands = match (&stage, &culprit) {
         (Stage::Done, _) => None,
         (
-            Stage::Turn { name, message } | Stage::Denied { name, message } | Stage::Failed { name, message },
+            Stage::Turn { name, message }
+            | Stage::Denied { name, message }
+            | Stage::NoSource { name, message }
+            | Stage::Failed { name, message },
             Some(failed),
         ) if *name == failed.name => Some((name.clone(), message.clone())),
-        (Stage::Turn { .. } | Stage::Denied { .. } | Stage::Failed { .. }, _) => None,
+        (Stage::Turn { .. } | Stage::Denied { .. } | Stage::NoSource { .. } | Stage::Failed { .. }, _) => None,
         (Stage::Hook { name, message } | Stage::HookFailed { name, message }, _) => {
             Some((name.clone(), message.clone()))
         }

@@ -77,7 +77,7 @@ pub(crate) fn backward(work: &mut Work<'_>, target: &RevisionView) -> Return {
     for step in in_order(work, left) {
         match take(work, &step, limits) {
             Standing::Verified => {}
-            Standing::Waiting(message) | Standing::Denied(message) => {
+            Standing::Waiting(message) | Standing::Denied(message) | Standing::NoSource(message) => {
                 return Return::Step { name: step.name().to_owned(), message };
             }
             Standing::Failed(message) => {
@@ -211,7 +211,7 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
     record.state = match standing {
         Standing::Verified => ComponentState::Restored,
         Standing::Failed(_) => ComponentState::Failed,
-        Standing::Waiting(_) | Standing::Denied(_) => ComponentState::Restoring,
+        Standing::Waiting(_) | Standing::Denied(_) | Standing::NoSource(_) => ComponentState::Restoring,
     };
     work.put_record(record);
     standing

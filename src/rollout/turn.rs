@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
 use super::work::Work;
-use crate::api::{ComponentRecord, ComponentState, RecordedComponent};
-use crate::ready::release::{Failure, ReleaseState};
+use crate::api::{ComponentRecord, ComponentState, Engine, RecordedComponent};
+use crate::ready::release::{Failure, ReleaseState, Trouble};
 
 /// Where a turn stands after one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(crate) enum Standing {
     Verified,
     /// It cannot go on because the account in use lacks a right.
     Denied(String),
+    /// Its chart cannot be had, or not be rendered.
+    NoSource(String),
     /// It failed.
     Failed(String),
 }
@@ -60,13 +62,14 @@ pub(crate) fn look(
         | ReleaseState::Outdated
         | ReleaseState::Queued => {
             record.state = ComponentState::Queued;
-            Standing::Waiting(release.message)
+            waiting(work, release.trouble, release.message)
         }
-        ReleaseState::Progressing => at_work(record, now, Standing::Waiting(release.message)),
+        ReleaseState::Progressing => at_work(record, now, waiting(work, release.trouble, release.message)),
         ReleaseState::Failed(failure) => {
             let over = failure == Failure::GivenUp || release.attempts > limits.retries;
             let message = release.message;
-            at_work(record, now, if over { Standing::Failed(message) } else { Standing::Waiting(message) })
+            let standing = if over { Standing::Failed(message) } else { waiting(work, release.trouble, message) };
+            at_work(record, now, standing)
         }
         ReleaseState::Ready => {
             record.start(now);
@@ -80,6 +83,15 @@ pub(crate) fn look(
     };
     record.run(now);
     settle(work, record, standing, limits, now)
+}
+
+/// On Argo CD no chart is fetched beforehand, so it is missed only now. On Flux it
+/// was there, and is away for a moment at the start of many moves.
+fn waiting(work: &Work<'_>, trouble: Option<Trouble>, message: String) -> Standing {
+    match (work.latest.spec.engine, trouble) {
+        (Engine::Argo, Some(Trouble::NoSource)) => Standing::NoSource(message),
+        (Engine::Argo | Engine::Flux, _) => Standing::Waiting(message),
+    }
 }
 
 /// The engine has begun: the clock runs.
@@ -107,19 +119,18 @@ fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut Compon
 /// (the engine has not begun) there is none.
 fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing, limits: Limits, now: Now) -> Standing {
     let standing = match standing {
-        Standing::Waiting(message) | Standing::Denied(message)
+        Standing::Waiting(message) | Standing::Denied(message) | Standing::NoSource(message)
             if record.is_started() && out_of_time(record, limits, now) =>
         {
             Standing::Failed(format!("not ready within {}: {message}", short(limits.timeout)))
         }
-        Standing::Waiting(message) if record.is_started() => {
-            work.look_again(limits.timeout.saturating_sub(record.elapsed(now)));
-            Standing::Waiting(message)
-        }
         other => other,
     };
     match &standing {
-        Standing::Waiting(_) | Standing::Denied(_) => {}
+        Standing::Waiting(_) | Standing::NoSource(_) if record.is_started() => {
+            work.look_again(limits.timeout.saturating_sub(record.elapsed(now)));
+        }
+        Standing::Waiting(_) | Standing::NoSource(_) | Standing::Denied(_) => {}
         Standing::Verified => record.pause(now),
         Standing::Failed(_) => {
             record.pause(now);

@@ -2,6 +2,7 @@
 
 use super::evidence::{self, Remembered};
 use super::hooks::{self, HookStanding};
+use super::operation;
 use super::prepare::{self, Prepared};
 use super::replace;
 use super::turn::{self, Gate, Limits, Standing};
@@ -23,6 +24,8 @@ pub(crate) enum Stage {
     Turn { name: String, message: String },
     /// The account in use lacks a right.
     Denied { name: String, message: String },
+    /// A component's chart cannot be had.
+    NoSource { name: String, message: String },
     /// A component failed.
     Failed { name: String, message: String },
     /// Every component is verified.
@@ -56,6 +59,7 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
             Standing::Verified => verified(work, &component.name),
             Standing::Waiting(message) => return Stage::Turn { name: component.name.clone(), message },
             Standing::Denied(message) => return Stage::Denied { name: component.name.clone(), message },
+            Standing::NoSource(message) => return Stage::NoSource { name: component.name.clone(), message },
             Standing::Failed(message) => return Stage::Failed { name: component.name.clone(), message },
         }
     }
@@ -71,6 +75,9 @@ fn open(
     limits: Limits,
 ) -> Standing {
     let mut record = work.take_record(&component.name);
+    if kind != Turn::Move {
+        operation::take_over(work, &mut record);
+    }
     let standing = match kind {
         Turn::Counted => Standing::Verified,
         Turn::VerifyAgain => {

@@ -1,7 +1,7 @@
 //! What a failure leads to.
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass::api::Engine;
 use windlass::sim::chart::{Care, Outcome, Script};
 use windlass::sim::{Change, Verb};
@@ -246,4 +246,82 @@ fn a_retry_gives_what_was_only_verified_again_its_time_anew(#[case] engine: Engi
     assert_eq!(play.reason("kubevirt"), "Progressing", "{}", play.message("kubevirt"));
     play.until("kubevirt", "UpgradeFailed");
     assert_eq!(play.moves_since(position), Vec::<String>::new());
+}
+
+/// Argo CD goes on with a synchronisation whose hook never ends for as long as
+/// nobody ends it.
+fn hangs_at_2_0_0(safe: bool) -> Play {
+    let mut script = Script::default();
+    script.hanging_syncs.insert(("b".into(), "2.0.0".into()));
+    let mut play = Play::new(Engine::Argo, script);
+    play.commit("app", two("1.0.0"));
+    play.until_ready("app");
+    let mut spec = two("2.0.0");
+    spec["rollback"] = json!({"safe": safe});
+    play.commit("app", spec);
+    play
+}
+
+fn two(version: &str) -> Value {
+    package(version, vec![component("a", version, &[]), component("b", version, &["a"])])
+}
+
+#[test]
+fn a_fix_ends_the_operation_that_holds_it_up() {
+    let mut play = hangs_at_2_0_0(false);
+    play.rehearsal.run_for(60_000);
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.tell());
+    let began = play.rehearsal.now();
+    play.commit("app", two("2.0.1"));
+    play.until_ready("app");
+    assert_eq!(play.runs("b").as_deref(), Some("2.0.1"));
+    assert!(play.rehearsal.now() - began < 30_000, "{}", play.tell());
+}
+
+#[test]
+fn a_rollback_ends_the_operation_that_holds_it_up() {
+    let mut play = hangs_at_2_0_0(true);
+    play.until("app", "UpgradeRolledBack");
+    assert_eq!((play.runs("a").as_deref(), play.runs("b").as_deref()), (Some("1.0.0"), Some("1.0.0")));
+}
+
+/// What it asks for is said once, and it is left to Argo CD.
+#[test]
+fn an_operation_that_never_ends_fails_the_upgrade_and_is_left_alone() {
+    let mut play = hangs_at_2_0_0(false);
+    play.until("app", "UpgradeFailed");
+    let position = play.position();
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.changes_since(position).filter(|change| change.actor == "windlass").count(), 0, "{}", play.tell());
+}
+
+/// On Argo CD nothing can be fetched beforehand: a version that does not exist
+/// shows when its turn has come.
+#[test]
+fn a_chart_that_is_not_there_is_said_in_its_turn_and_taken_once_it_is() {
+    let mut play = Play::new(Engine::Argo, Script::default());
+    play.commit("app", two("1.0.0"));
+    play.until_ready("app");
+    let published = play.rehearsal.now() + 40_000;
+    play.rehearsal.world.script.published.insert(("b".into(), "2.0.0".into()), published);
+    play.commit("app", two("2.0.0"));
+    play.until("app", "SourceNotFound");
+    let message = play.message("app");
+    assert!(message.contains("component b") && message.contains("2.0.0"), "{message}");
+    assert_eq!((play.runs("a").as_deref(), play.runs("b").as_deref()), (Some("2.0.0"), Some("1.0.0")));
+    play.rehearsal.run_for(20_000);
+    assert_eq!(play.reason("app"), "SourceNotFound", "{}", play.message("app"));
+    play.until_ready("app");
+    assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
+}
+
+#[test]
+fn a_chart_that_never_comes_fails_the_upgrade() {
+    let mut play = Play::new(Engine::Argo, Script::default());
+    play.commit("app", two("1.0.0"));
+    play.until_ready("app");
+    play.rehearsal.world.script.published.insert(("b".into(), "2.0.0".into()), u64::MAX);
+    play.commit("app", two("2.0.0"));
+    play.until("app", "UpgradeFailed");
+    assert!(play.message("app").contains("2.0.0\" not found"), "{}", play.message("app"));
 }

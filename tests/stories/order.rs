@@ -50,6 +50,30 @@ fn a_resource_is_verified_again_when_only_its_operator_moves(#[case] engine: Eng
     assert!(succeeded.at >= reported.at, "succeeded at {}, reported at {}", succeeded.at, reported.at);
 }
 
+/// An operation runs the chart's own hooks again, whatever the chart renders.
+#[test]
+fn a_component_that_is_only_verified_again_starts_no_operation() {
+    let mut play = Play::new(Engine::Argo, Script::default());
+    let spec = |a: &str| package("1.0.0", vec![component("a", a, &[]), component("b", "1.0.0", &["a"])]);
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    for version in ["1.0.1", "1.0.2"] {
+        let position = play.position();
+        play.commit("app", spec(version));
+        play.until_ready("app");
+        assert_eq!(play.runs("a").as_deref(), Some(version));
+        let operations = play.changes_since(position).filter(|change| {
+            change.key.name == "app-b" && change.object.get("operation").is_some_and(|operation| !operation.is_null())
+        });
+        assert_eq!(operations.count(), 0, "{}", play.tell());
+        let compared = play.changes_since(position).filter(|change| {
+            change.key.name == "app-b"
+                && !at(&change.object, "/metadata/annotations/argocd.argoproj.io~1refresh").is_null()
+        });
+        assert!(compared.count() > 0, "it is compared anew all the same\n{}", play.tell());
+    }
+}
+
 /// A condition that never changes proves nothing but by lasting. Times are kept
 /// to the second.
 #[rstest]

@@ -107,6 +107,8 @@ pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proo
     }
     let proof = application.follow(proof);
     let (state, need, message) = application.state(&proof);
+    // Whatever Argo CD tries meanwhile, that is what has to be mended.
+    let message = application.comparison_error().unwrap_or(message);
     let message = format!("{}: {message}", name(application.object));
     let release = Release { state, attempts: proof.attempts, trouble: application.trouble(&proof), message };
     ArgoRelease { release, proof, need }
@@ -177,11 +179,16 @@ impl<'a> Application<'a> {
 
     /// An operation of another spec is running, or about to.
     fn busy_elsewhere(&self) -> Option<Answer> {
-        let foreign = self.operations.has_pending() && !self.operations.is_for(self.object);
+        let foreign = self.operations.has_pending() && self.operations.is_for_another(self.object);
         foreign.then(|| {
-            let ends_by_itself = self.operations.is_terminating() || self.operations.is_left_over();
-            let need = (!ends_by_itself).then_some(Need::Termination);
-            (ReleaseState::Queued, need, "an operation of the spec before is running".to_owned())
+            let (need, message) = if self.operations.is_left_over() || self.operations.is_terminating() {
+                (None, "an operation of the spec before is being ended")
+            } else if self.operations.is_in_progress() {
+                (Some(Need::Termination), "an operation of the spec before is running")
+            } else {
+                (Some(Need::Operation), "an operation of the spec before is asked for")
+            };
+            (ReleaseState::Queued, need, message.to_owned())
         })
     }
 
@@ -190,11 +197,7 @@ impl<'a> Application<'a> {
         if self.operations.has_pending() {
             return (ReleaseState::Queued, None, format!("waits for {}", self.operations.describe()));
         }
-        let message = match self.comparison_error() {
-            Some(error) => format!("our operation is not there yet; {error}"),
-            None => "our operation is not there yet".to_owned(),
-        };
-        (ReleaseState::Queued, Some(Need::Operation), message)
+        (ReleaseState::Queued, Some(Need::Operation), "our operation is not there yet".to_owned())
     }
 
     /// Our token is shown; success has not been seen.
@@ -202,8 +205,7 @@ impl<'a> Application<'a> {
         let described = self.operations.describe();
         match self.operations.phase() {
             Phase::Failed if !self.operations.has_pending() => {
-                let message = self.comparison_error().unwrap_or(described);
-                (ReleaseState::Failed(Failure::Attempt), Some(Need::Operation), message)
+                (ReleaseState::Failed(Failure::Attempt), Some(Need::Operation), described)
             }
             // Whatever it did, it was not what we asked for: fields of an older
             // operation leaked into it, or it ended without a result.
@@ -228,7 +230,7 @@ impl<'a> Application<'a> {
         if self.operations.has_pending() {
             return progressing(None, self.operations.describe());
         }
-        if self.operations.phase() != Phase::Succeeded || !self.operations.is_for(self.object) {
+        if self.operations.phase() != Phase::Succeeded || !self.operations.ran_for(self.object) {
             // Another's operation came after ours, or Argo CD lost the record of it.
             let need = Some(Need::Operation);
             return progressing(need, format!("{}; ours succeeded before", self.operations.describe()));
@@ -302,6 +304,12 @@ impl<'a> Application<'a> {
         let conditions = self.object.get("status")?.get("conditions")?.as_array()?;
         let of = |condition: &'a Value, key: &str| condition.get(key).and_then(Value::as_str);
         let found = conditions.iter().find(|condition| of(condition, "type") == Some(kind))?;
-        Some(format!("{kind}: {}", quote(of(found, "message").unwrap_or(""))))
+        Some(format!("{kind}: {}", quote(cause(of(found, "message").unwrap_or("")))))
     }
+}
+
+/// What a command printed, if that is what failed; else the whole chain of errors.
+fn cause(message: &str) -> &str {
+    let failed = message.rsplit_once("` failed exit status ").and_then(|(_, end)| end.split_once(": "));
+    failed.map_or(message, |(_, printed)| printed)
 }

@@ -63,7 +63,13 @@ impl World {
         };
         if self.script.hanging_syncs.contains(&(plan.identity.1.clone(), plan.version.clone())) {
             // Nothing more happens: a hook of it never ends.
-            return;
+            let result = result(&source);
+            return self.write_operation(key, |state| {
+                if let Value::Object(state) = state {
+                    state.insert("message".into(), "waiting for completion of hook batch/Job/hook".into());
+                    state.insert("syncResult".into(), result);
+                }
+            });
         }
         if self.helm.is_refused(&self.script, &plan) {
             return self.attempt_failed(key, application, operation, &source, FAILED);

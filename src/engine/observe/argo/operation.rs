@@ -75,21 +75,29 @@ impl<'a> Operations<'a> {
         self.state.and_then(|state| state.get("operation")).is_some_and(|operation| carries(operation, token))
     }
 
-    /// Whether the operation that runs, else the one that ran last, is for the
-    /// source of the object's spec.
-    pub fn is_for(&self, object: &Map<String, Value>) -> bool {
-        let ran = self.state.and_then(|state| state.get("operation"));
-        let sync = |operation: &'a Value| operation.get("sync");
-        let stated = self.pending.or(ran).and_then(sync);
-        match stated.filter(|sync| has_source(sync)) {
-            Some(sync) => spec::same_source(sync, object),
-            // Without a source of its own it takes the spec's when it runs, and
-            // says in its result which that was.
-            None => match self.state.and_then(|state| state.get("syncResult")).filter(|result| has_source(result)) {
-                Some(result) if self.pending.is_none() => spec::same_source(result, object),
-                Some(_) | None => true,
-            },
-        }
+    /// Whether an operation has begun and not ended.
+    pub fn is_in_progress(&self) -> bool {
+        matches!(self.phase(), Phase::Running | Phase::Retrying)
+    }
+
+    /// Whether the operation that runs, else the one that is asked for, is for
+    /// another source than that of the object's spec. One that names no source
+    /// takes the spec's when it begins, and soon says in its result which that was.
+    pub fn is_for_another(&self, object: &Map<String, Value>) -> bool {
+        let stated = if self.is_in_progress() { self.ran() } else { self.pending.and_then(stated) };
+        stated.is_some_and(|stated| !spec::same_source(stated, object))
+    }
+
+    /// Whether the operation that ran last was for the source of the object's spec.
+    pub fn ran_for(&self, object: &Map<String, Value>) -> bool {
+        self.ran().is_none_or(|ran| spec::same_source(ran, object))
+    }
+
+    /// What names the source of `operationState`: its operation, else its result.
+    fn ran(&self) -> Option<&'a Value> {
+        let state = self.state?;
+        let result = || state.get("syncResult").filter(|result| has_source(result));
+        state.get("operation").and_then(stated).or_else(result)
     }
 
     /// Whether `operationState` synchronised everything, really, for what its
@@ -142,6 +150,11 @@ fn carries(operation: &Value, token: &str) -> bool {
         let field = |key| entry.get(key).and_then(Value::as_str);
         field("name") == Some(super::OPERATION_TOKEN) && field("value") == Some(token)
     })
+}
+
+/// The part of an operation that names a source, if it does.
+fn stated(operation: &Value) -> Option<&Value> {
+    operation.get("sync").filter(|sync| has_source(sync))
 }
 
 fn has_source(value: &Value) -> bool {

@@ -118,6 +118,19 @@ fn a_failure_for_want_of_the_chart_says_so(ready: Value) {
     assert_eq!(seen.release.message, "Application/pkg-app: ComparisonError: no 1.1.0");
 }
 
+/// Argo CD repeats the command, with the name of a directory that is another one
+/// with every try: only what the command printed tells anything.
+#[rstest]
+fn a_command_that_failed_is_told_by_what_it_printed(ready: Value) {
+    let said = "Failed to load target state: error fetching chart: failed running helm: `helm pull --destination \
+                /tmp/2e3e7084 --version 1.1.0 --repo https://charts.example.org app` failed exit status 1: \
+                Error: chart \"app\" version \"1.1.0\" not found in https://charts.example.org repository";
+    let failed = with(ready, "/status/conditions", json!([{"type": "ComparisonError", "message": said}]));
+    let expected = "Application/pkg-app: ComparisonError: Error: chart \"app\" version \"1.1.0\" not found in \
+                    https://charts.example.org repository";
+    assert_eq!(look(failed, &asked()).release.message, expected);
+}
+
 /// R18: between two tries the phase is Running and `finishedAt` is set.
 #[rstest]
 fn an_operation_between_two_tries_is_neither_done_nor_failed(ready: Value) {
@@ -129,12 +142,33 @@ fn an_operation_between_two_tries_is_neither_done_nor_failed(ready: Value) {
     assert!(seen.release.message.contains("tried again"), "{}", seen.release.message);
 }
 
+/// There is nothing to end yet: Argo CD has not begun with it.
 #[rstest]
-#[case::asked_for(Value::Null)]
-#[case::running(state("Running", &old_source(), None))]
-#[case::between_two_tries(state("Running", &old_source(), Some("token-0")))]
-fn an_operation_of_the_old_spec_is_ended_first(ready: Value, #[case] operation_state: Value) {
+#[case::nothing_ran(Value::Null)]
+#[case::another_has_ended(state("Succeeded", &source(), None))]
+fn an_operation_of_the_old_spec_that_has_not_begun_is_replaced(ready: Value, #[case] operation_state: Value) {
     let busy = with(ready, "/operation", operation(&old_source(), None));
+    let busy = with(busy, "/status/operationState", operation_state);
+    for proof in [asked(), proved()] {
+        let seen = look(busy.clone(), &proof);
+        assert_eq!((seen.release.state, seen.need), (ReleaseState::Queued, Some(Need::Operation)));
+    }
+}
+
+fn without_source(phase: &str, token: Option<&str>) -> Value {
+    let mut state = state(phase, &old_source(), token);
+    state["operation"]["sync"].as_object_mut().unwrap().remove("source");
+    state
+}
+
+#[rstest]
+#[case::running(state("Running", &old_source(), None), operation(&old_source(), None))]
+#[case::between_two_tries(state("Running", &old_source(), Some("token-0")), operation(&old_source(), None))]
+#[case::known_by_its_result(without_source("Running", None), json!({"sync": {"revision": "1.0.0"}}))]
+// Ours came in between a look of Argo CD and its start.
+#[case::not_the_one_asked_for(state("Running", &old_source(), None), operation(&source(), Some(TOKEN)))]
+fn an_operation_of_the_old_spec_is_ended_first(ready: Value, #[case] operation_state: Value, #[case] operation: Value) {
+    let busy = with(ready, "/operation", operation);
     let busy = with(busy, "/status/operationState", operation_state);
     for proof in [asked(), proved()] {
         let seen = look(busy.clone(), &proof);
