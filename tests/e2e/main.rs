@@ -22,6 +22,8 @@ mod operate;
 mod plugin;
 mod pods;
 mod processes;
+mod rollouts_on_argo;
+mod stage;
 mod stand_in;
 
 /// Tests mostly wait for controllers.
@@ -82,6 +84,7 @@ fn run_tests() -> ExitCode {
         operate::a_running_release_is_taken_over_from_git,
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         native_flux::plain_depends_on_lets_dependents_go_first,
+        rollouts_on_argo::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
         plugin::mistakes_are_told_and_prune_nothing,
         plugin::package_is_as_healthy_as_its_status_says,

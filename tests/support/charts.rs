@@ -10,7 +10,7 @@ use super::tools::repository;
 
 /// What is there from the start, as (source, versions). Charts show their version in what
 /// they install.
-const PUBLISHED: [(&str, &[&str]); 7] = [
+const PUBLISHED: [(&str, &[&str]); 8] = [
     ("conf", &["1.0.0", "1.1.0", "2.0.0"]),
     ("conf-broken", &["1.2.0"]),
     ("app", &["1.0.0", "1.1.0", "2.0.0"]),
@@ -18,6 +18,7 @@ const PUBLISHED: [(&str, &[&str]); 7] = [
     ("migrate", &["1.0.0", "1.1.0", "2.0.0"]),
     ("stuck", &["1.0.0", "1.1.0"]),
     ("invalid", &["1.0.0", "1.1.0"]),
+    ("store", &["1.0.0", "1.1.0"]),
 ];
 
 pub struct Charts {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
 use kube::ResourceExt;
@@ -21,6 +21,8 @@ use super::cluster::{Cluster, to_json};
 pub struct Entry {
     /// Of the write; of the last one before, for what was there at the start.
     pub version: u64,
+    /// When the watch told of it: only for how long things take.
+    pub seen: Instant,
     pub change: Change,
     pub kind: String,
     pub namespace: String,
@@ -142,7 +144,7 @@ pub fn first<'a>(log: &'a [Entry], what: &str, select: impl Fn(&Entry) -> bool) 
 /// The log, one line an entry.
 pub fn describe(log: &[Entry]) -> String {
     let line = |entry: &Entry| {
-        let Entry { version, change, kind, namespace, name, object } = entry;
+        let Entry { version, seen: _, change, kind, namespace, name, object } = entry;
         let generation = &object["metadata"]["generation"];
         format!("{version} {change:?} {kind} {namespace}/{name} generation {generation}")
     };
@@ -188,6 +190,7 @@ impl Shared {
         let (namespace, name) = key(object);
         let entry = Entry {
             version: parse(&object.resource_version().unwrap_or_default()),
+            seen: Instant::now(),
             change,
             kind: kind.to_owned(),
             namespace,

@@ -1,0 +1,96 @@
+//! The controller on a real Argo CD.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::stage::{APPLICATION, Runs, Stage, tell};
+use crate::support::bench::Bench;
+use crate::support::recorder::{Change, Entry, first};
+
+const MOVED_WITHIN: Duration = Duration::from_secs(60);
+
+/// A claim that is bound needs a volume; nothing on the bench makes any.
+async fn volume(bench: &Bench, namespace: &str, claim: &str) {
+    let volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace},
+        "spec": {
+            "capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/nowhere"},
+            "claimRef": {"namespace": namespace, "name": claim},
+        },
+    });
+    bench.cluster().await.apply("", volume).await;
+}
+
+/// Three components, each on top of the one before.
+async fn chain(stage: &Stage<'_>, version: &str, [store, middle, roof]: [&str; 3]) -> Value {
+    let mut base = stage.component("base", "store", store, &[]).await;
+    base["values"] = json!({"plural": format!("{}s", stage.name.replace('-', ""))});
+    let middle = stage.component("middle", "app", middle, &["base"]).await;
+    let roof = stage.component("roof", "app", roof, &["middle"]).await;
+    json!({"version": version, "components": [base, middle, roof]})
+}
+
+pub async fn a_chain_moves_in_order_and_is_uninstalled_in_reverse(bench: &Bench) {
+    let stage = Stage::set(bench, "chain").await;
+    volume(bench, &stage.name, "base-data").await;
+    stage.wants(chain(&stage, "1.0.0", ["1.0.0"; 3]).await).await;
+    stage.runs("1.0.0", MOVED_WITHIN).await;
+    stage.wants(chain(&stage, "1.1.0", ["1.1.0"; 3]).await).await;
+    stage.runs("1.1.0", MOVED_WITHIN).await;
+    let log = stage.recorder.complete().await;
+    for version in ["1.0.0", "1.1.0"] {
+        let steps =
+            [Runs::Map("base", version), Runs::Deployment("middle", version), Runs::Deployment("roof", version)];
+        stage.moved_in_order(&log, &steps);
+    }
+    values_that_render_alike(&stage).await;
+    a_version_that_does_not_exist(&stage).await;
+    stage.is_removed(MOVED_WITHIN).await;
+    let log = stage.recorder.complete().await;
+    let gone = |kind: &str, name: &str| {
+        let is = |entry: &Entry| entry.kind == kind && entry.name == name && entry.change == Change::Deleted;
+        first(&log, &format!("{kind} {name} gone"), is).version
+    };
+    for (above, below) in [("roof", "middle"), ("middle", "base")] {
+        let asked = first(&log, &format!("{below} asked to go"), |entry| {
+            entry.kind == APPLICATION.1
+                && entry.name == stage.child(below)
+                && entry.object["metadata"]["deletionTimestamp"].is_string()
+        });
+        let last = gone(APPLICATION.1, &stage.child(above)).max(gone("Deployment", above));
+        assert!(last < asked.version, "{above} was not gone when {below} was asked to go\n{}", tell(&log));
+    }
+}
+
+/// Argo CD starts no operation for values that render alike, so ours is the proof.
+async fn values_that_render_alike(stage: &Stage<'_>) {
+    let position = stage.recorder.complete().await.len();
+    let mut spec = chain(stage, "1.1.0", ["1.1.0"; 3]).await;
+    spec["components"][1]["values"] = json!({"unused": "value"});
+    stage.wants(spec).await;
+    stage.has_moved("middle", MOVED_WITHIN).await;
+    stage.runs("1.1.0", MOVED_WITHIN).await;
+    let log = stage.recorder.complete().await.split_off(position);
+    let tokens = stage.operations(&log, "middle");
+    assert_eq!(tokens.len(), 1, "{tokens:?}");
+    assert!(tokens[0].is_some(), "an operation of Argo CD's own");
+    for beside in ["base", "roof"] {
+        assert_eq!(stage.operations(&log, beside).len(), 0, "{}", tell(&log));
+    }
+}
+
+/// It is said in its turn, nobody above is touched, and a mended version goes on.
+async fn a_version_that_does_not_exist(stage: &Stage<'_>) {
+    let position = stage.recorder.complete().await.len();
+    stage.wants(chain(stage, "1.2.0", ["1.0.0", "9.9.9", "2.0.0"]).await).await;
+    let message = stage.says("SourceNotFound", MOVED_WITHIN).await;
+    assert!(message.contains("middle") && message.contains("9.9.9"), "{message}");
+    let log = stage.recorder.complete().await.split_off(position);
+    stage.moved_in_order(&log, &[Runs::Map("base", "1.0.0"), Runs::Deployment("middle", "9.9.9")]);
+    assert!(!log.iter().any(|entry| stage.asks_for(entry, "roof", "2.0.0")), "{}", tell(&log));
+    stage.wants(chain(stage, "1.2.0", ["1.0.0", "2.0.0", "2.0.0"]).await).await;
+    stage.runs("1.2.0", MOVED_WITHIN).await;
+    let log = stage.recorder.complete().await.split_off(position);
+    stage.moved_in_order(&log, &[Runs::Deployment("middle", "2.0.0"), Runs::Deployment("roof", "2.0.0")]);
+}
