@@ -19,6 +19,7 @@
 //! | hand-over and replacement | `replace` |
 //! | taking a running release over | `adopt` |
 //! | removed components, hooks, history | `cleanup`, `removal` |
+//! | data that outlives an uninstall | `volumes` |
 //! | a deleted Package | `uninstall` |
 //! | what was last verified, what is safe to undo | [`history`] |
 //! | conditions and reasons | `headline`, `status` |
@@ -50,6 +51,7 @@ mod status;
 mod turn;
 mod turns;
 mod uninstall;
+mod volumes;
 mod walk;
 mod wanted;
 mod work;

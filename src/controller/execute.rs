@@ -1,5 +1,6 @@
 //! Doing what was decided: every write with its preconditions, none blindly.
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::client::Client;
@@ -59,7 +60,7 @@ pub enum WriteError {
 pub struct Executor {
     /// As ourselves.
     pub own: Client,
-    /// As the Package's account, for what is cluster-scoped.
+    /// As the Package's account, for what belongs to its releases.
     pub account: Client,
     /// The Package.
     pub namespace: String,
@@ -117,6 +118,9 @@ impl Executor {
             }
             Action::Operate { object, uid, resource_version, spec, operation } => {
                 self.operate(object, uid, resource_version, spec.as_ref(), operation).await
+            }
+            Action::MarkVolumeClaim { object, uid, annotations } => {
+                self.mark_volume_claim(object, uid, annotations).await
             }
             Action::Delete { object, uid } => self.delete(object, uid).await,
         }
@@ -253,6 +257,15 @@ impl Executor {
             }
         }
         self.object(&key.name, bounded(api.patch(&key.name, &merge(), &Patch::Merge(&patch))).await)
+    }
+
+    async fn mark_volume_claim(&self, key: &ObjectKey, uid: &str, annotations: &Value) -> Result<Written, WriteError> {
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.account.clone(), &key.namespace);
+        let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
+        bounded(claims.patch(&key.name, &merge(), &patch))
+            .await
+            .map(|_| Written::Other)
+            .map_err(|error| failed(&key.to_string(), error))
     }
 
     async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<Written, WriteError> {

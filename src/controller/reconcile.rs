@@ -225,6 +225,7 @@ fn describe(action: &rollout::Action) -> &'static str {
         Action::Apply { .. } => "Apply",
         Action::Patch { .. } => "Patch",
         Action::Operate { .. } => "Operate",
+        Action::MarkVolumeClaim { .. } => "MarkVolumeClaim",
         Action::Delete { .. } => "Delete",
     }
 }

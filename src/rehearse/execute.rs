@@ -180,6 +180,11 @@ impl Rehearsal {
                 self.expect(id, to_key(object), &written);
                 Ok(())
             }
+            Action::MarkVolumeClaim { object, uid, annotations } => {
+                let patch = serde_json::json!({"metadata": {"annotations": annotations}});
+                let patch = patch.as_object().cloned().unwrap_or_default();
+                store.patch(ACTOR, &to_key(object), &patch, &of_uid(uid)).map(|_| ())
+            }
             Action::Delete { object, uid } => ignore_absence(store.delete(ACTOR, &to_key(object), &of_uid(uid))),
         }
     }
@@ -294,6 +299,7 @@ pub(super) fn name_of(write: &Write) -> String {
             Action::Apply { object, .. } => format!("apply {}", Key::of(object)),
             Action::Patch { object, .. } => format!("patch {object}"),
             Action::Operate { object, .. } => format!("operate {object}"),
+            Action::MarkVolumeClaim { object, .. } => format!("mark {object}"),
             Action::Delete { object, .. } => format!("delete {object}"),
         },
     }

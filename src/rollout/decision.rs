@@ -116,6 +116,16 @@ pub enum Action {
         /// The operation.
         operation: Value,
     },
+    /// Sets annotations of a PersistentVolumeClaim, as the Package's account:
+    /// whether an uninstall by Argo CD keeps it. `null` takes one away.
+    MarkVolumeClaim {
+        /// Which claim.
+        object: ObjectKey,
+        /// uid it must have.
+        uid: String,
+        /// The annotations.
+        annotations: Value,
+    },
     /// Deletes an object.
     Delete {
         /// Which object.

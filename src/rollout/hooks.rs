@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::clock::Clock as _;
 use super::live::Live;
+use super::volumes;
 use super::work::Work;
 use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
 use crate::ready::release::{Release, ReleaseState, Trouble};
@@ -79,7 +80,10 @@ fn one(work: &mut Work<'_>, hook: &RecordedComponent) -> HookStanding {
 fn remove_leftovers(work: &mut Work<'_>, hook: &RecordedComponent) -> Option<String> {
     let leftovers: Vec<&Live> = work.children_of(&hook.name).to_vec();
     for leftover in &leftovers {
-        work.delete(leftover);
+        match volumes::settle(work, leftover) {
+            Some(waiting) => return Some(waiting),
+            None => work.delete(leftover),
+        }
     }
     let first = leftovers.first()?;
     Some(format!("{}: removing what an earlier run of hook {} left", first.name(), hook.name))

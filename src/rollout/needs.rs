@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::snapshot::{RevisionView, Snapshot};
-use super::{compile, release, removal, uninstall};
+use super::{compile, release, removal, uninstall, volumes};
 use crate::api::RevisionPhase;
 use crate::engine::ObjectKey;
 use crate::package::definition::ChartSource;
@@ -36,6 +36,7 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
     }
     needs.foreign_releases = !snapshot.package.deleting && (super::is_changed(snapshot) || lacks_a_release(snapshot));
     needs.as_windlass.extend(super::owners_of_given(snapshot));
+    needs.as_package.extend(volumes::needed(snapshot));
     if let Some(latest) = snapshot.revisions.last() {
         needs.as_package.extend(removal::remembered(&latest.status));
         if is_moving(latest) {

@@ -246,7 +246,8 @@ fn inventory_entry(entry: &Value) -> Option<ObjectKey> {
     Some(object(group, version, kind, namespace, name))
 }
 
-fn resource(entry: &Value) -> Option<ObjectKey> {
+/// The object of an entry of an Application's `status.resources`.
+pub(crate) fn resource(entry: &Value) -> Option<ObjectKey> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str);
     let (kind, name, version) = (text("kind")?, text("name")?, text("version")?);
     Some(object(text("group").unwrap_or(""), version, kind, text("namespace").unwrap_or(""), name))

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use super::live::Live;
 use super::release;
 use super::replace::hand_over;
+use super::volumes;
 use super::work::Work;
-use crate::api::{Blocker, Reason};
+use crate::api::{Blocker, Engine, Reason};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 
@@ -74,8 +75,8 @@ fn remove(work: &mut Work<'_>, child: &Live) -> String {
     if child.is_deleting() {
         return release::deletion_message(child);
     }
-    if let Some(message) = would_lose_data(work, child) {
-        return message;
+    if let Some(waiting) = would_lose_data(work, child).or_else(|| volumes::settle(work, child)) {
+        return waiting;
     }
     if release::is_suspended(child) {
         work.actions.push(release::lift(child));
@@ -93,8 +94,11 @@ fn claimed_elsewhere(work: &Work<'_>, child: &Live) -> bool {
 }
 
 /// A release that was taken over and has not moved since does not keep its data
-/// when it is uninstalled: Helm goes by what the release was rendered with.
+/// when Flux uninstalls it: Helm goes by what the release was rendered with.
 fn would_lose_data(work: &mut Work<'_>, child: &Live) -> Option<String> {
+    if release::engine_of(&child.key().kind) != Some(Engine::Flux) {
+        return None;
+    }
     let recorded = child.component().and_then(|name| {
         work.snapshot.revisions.iter().rev().find_map(|revision| revision.component(name).filter(|found| !found.hook))
     });

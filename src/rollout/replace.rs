@@ -3,6 +3,7 @@
 
 use super::live::Live;
 use super::release;
+use super::volumes;
 use super::work::Work;
 use crate::api::RecordedComponent;
 
@@ -34,6 +35,9 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
     if claimed {
         hand_over(work, own);
     } else {
+        if let Some(waiting) = volumes::settle(work, own) {
+            return Some(waiting);
+        }
         work.delete(own);
     }
     Some(format!("{}: its former release is being removed", own.name()))

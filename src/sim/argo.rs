@@ -5,18 +5,19 @@ mod compare;
 mod operate;
 mod source;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::json;
 use super::store::{Change, Expected, Key, Verb, finalizers, is_deleting};
 use super::world::{Task, World};
-use super::{helm, json};
 
 /// Actor and field manager.
 pub(super) const ARGO: &str = "argocd";
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
+const SYNC_OPTIONS: &str = "argocd.argoproj.io/sync-options";
 const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 /// Milliseconds until a changed Application, or a changed object, is compared.
@@ -30,6 +31,9 @@ pub(super) struct Argo {
     noticed: BTreeMap<Key, Noticed>,
     /// Source that the operation under way works on.
     at_work: BTreeMap<Key, Value>,
+    /// Objects of an Application that are to be kept, as its last comparison saw
+    /// them: a deletion is decided from that.
+    kept: BTreeMap<Key, BTreeSet<Key>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +69,7 @@ impl World {
         if change.verb == Verb::Deleted {
             self.argo.noticed.remove(key);
             self.argo.at_work.remove(key);
+            self.argo.kept.remove(key);
             return;
         }
         let digest = |field: &str| object.get(field).map(json::digest).unwrap_or_default();
@@ -108,10 +113,11 @@ impl World {
         if !cascades || self.script.stuck_uninstalls.contains(release) {
             return;
         }
-        let stays = |world: &Self, key: &Key| {
-            key.kind == "CustomResourceDefinition" || world.store.get(key).is_some_and(|object| helm::is_kept(object))
+        let kept = self.argo.kept.get(key);
+        let stays = |tracked: &Key| {
+            tracked.kind == "CustomResourceDefinition" || kept.is_some_and(|kept| kept.contains(tracked))
         };
-        let left: Vec<Key> = self.tracked(key).into_iter().filter(|tracked| !stays(self, tracked)).collect();
+        let left: Vec<Key> = self.tracked(key).into_iter().filter(|tracked| !stays(tracked)).collect();
         if left.is_empty() {
             let drop = |object: &mut Map<String, Value>| {
                 let kept: Vec<Value> = finalizers(object)
@@ -124,7 +130,10 @@ impl World {
             let _ = self.store.edit(ARGO, key, &Expected::default(), drop);
             return;
         }
-        left.iter().for_each(|object| helm::delete(&mut self.store, object, ARGO));
+        for object in &left {
+            // It may be gone already; then there is nothing to do.
+            let _ = self.store.delete(ARGO, object, &Expected::default());
+        }
         self.schedule(NOTICE, Task::ArgoDelete(key.clone()));
     }
 }

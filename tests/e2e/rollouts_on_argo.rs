@@ -22,10 +22,14 @@ async fn volume(bench: &Bench, namespace: &str, claim: &str) {
     bench.cluster().await.apply("", volume).await;
 }
 
+fn plural(stage: &Stage<'_>) -> String {
+    format!("{}s", stage.name.replace('-', ""))
+}
+
 /// Three components, each on top of the one before.
 async fn chain(stage: &Stage<'_>, version: &str, [store, middle, roof]: [&str; 3]) -> Value {
     let mut base = stage.component("base", "store", store, &[]).await;
-    base["values"] = json!({"plural": format!("{}s", stage.name.replace('-', ""))});
+    base["values"] = json!({"plural": plural(stage)});
     let middle = stage.component("middle", "app", middle, &["base"]).await;
     let roof = stage.component("roof", "app", roof, &["middle"]).await;
     json!({"version": version, "components": [base, middle, roof]})
@@ -46,6 +50,11 @@ pub async fn a_chain_moves_in_order_and_is_uninstalled_in_reverse(bench: &Bench)
     }
     values_that_render_alike(&stage).await;
     a_version_that_does_not_exist(&stage).await;
+    goes_in_reverse_and_keeps_its_data(&stage).await;
+}
+
+/// Each is gone, with what it installed, before the one below is asked to go.
+async fn goes_in_reverse_and_keeps_its_data(stage: &Stage<'_>) {
     stage.is_removed(MOVED_WITHIN).await;
     let log = stage.recorder.complete().await;
     let gone = |kind: &str, name: &str| {
@@ -61,6 +70,13 @@ pub async fn a_chain_moves_in_order_and_is_uninstalled_in_reverse(bench: &Bench)
         let last = gone(APPLICATION.1, &stage.child(above)).max(gone("Deployment", above));
         assert!(last < asked.version, "{above} was not gone when {below} was asked to go\n{}", tell(&log));
     }
+    gone("ConfigMap", "base-cm");
+    let claim = log.iter().rev().find(|entry| entry.kind == "PersistentVolumeClaim").expect("a claim");
+    let kept = claim.change == Change::Modified && claim.object["metadata"]["deletionTimestamp"].is_null();
+    assert!(kept, "{}", tell(&log));
+    let cluster = stage.bench.cluster().await;
+    let kinds = cluster.dynamic("apiextensions.k8s.io/v1", "CustomResourceDefinition", "").await;
+    kinds.get(&format!("{}.bench.windlass.dev", plural(stage))).await.expect("the chart's kind");
 }
 
 /// Argo CD starts no operation for values that render alike, so ours is the proof.

@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
 use windlass::sim::Verb;
-use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::chart::{Outcome, Script, Template};
 
 use crate::play::{NAMESPACE, Play, at, component, package};
 
@@ -189,4 +189,75 @@ fn an_uninstallation_that_is_interrupted_anywhere_leaves_nothing(#[case] engine:
         let left: Vec<String> = play.rehearsal.world.store.all().map(|(key, _)| key.to_string()).collect();
         assert_eq!(left, Vec::<String>::new(), "killed after {steps} steps");
     }
+}
+
+fn with_volume() -> Script {
+    let mut script = Script::default();
+    let claim = Template::new("v1", "PersistentVolumeClaim", "{release}-data", json!({"size": "1Mi"}));
+    script.charts.insert("b".into(), vec![Template::deployment(), claim]);
+    script
+}
+
+fn claims(play: &Play) -> usize {
+    play.rehearsal.world.store.list("PersistentVolumeClaim").count()
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn volume_claims_outlive_an_uninstallation(#[case] engine: Engine) {
+    let mut play = Play::new(engine, with_volume());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(claims(&play), 1, "{}", play.tell());
+    assert_eq!(play.rehearsal.world.store.list("Deployment").count(), 0);
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn volume_claims_outlive_a_component_that_is_removed(#[case] engine: Engine) {
+    let mut play = Play::new(engine, with_volume());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until_ready("app");
+    assert_eq!((play.runs("b"), claims(&play)), (None, 1), "{}", play.tell());
+}
+
+/// A new process knows nothing of what the last one has marked or asked for.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn volume_claims_outlive_an_uninstallation_that_is_interrupted_anywhere(#[case] engine: Engine) {
+    for steps in 1..30 {
+        let mut play = Play::new(engine, with_volume());
+        play.commit("app", chain("1.0.0"));
+        play.until_ready("app");
+        play.rehearsal.faults.kills.push_back(play.rehearsal.steps() + steps);
+        play.delete("app");
+        play.until_gone("app");
+        assert_eq!(claims(&play), 1, "killed after {steps} steps");
+    }
+}
+
+/// Also those that an earlier uninstallation has kept.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn volume_claims_go_where_the_data_is_to_be_deleted(#[case] engine: Engine) {
+    let mut play = Play::new(engine, with_volume());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    play.delete("app");
+    play.until_gone("app");
+    let mut spec = chain("1.0.0");
+    spec["components"][1]["install"]["deleteData"] = json!(true);
+    play.commit("app", spec);
+    play.until_ready("app");
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(claims(&play), 0, "{}", play.tell());
 }

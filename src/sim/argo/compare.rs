@@ -1,8 +1,10 @@
 //! Comparisons of an Application with the cluster.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use super::{ARGO, REFRESH, SKIP_RECONCILE};
+use super::{ARGO, REFRESH, SKIP_RECONCILE, SYNC_OPTIONS};
 use crate::sim::conditions;
 use crate::sim::helm::{self, Readiness};
 use crate::sim::json;
@@ -65,7 +67,24 @@ impl World {
                 Readiness::Failed => "Degraded",
             }
         };
-        Comparison { sync, health, revision, resources: keys.iter().map(resource).collect(), error: None }
+        let resources = keys.iter().map(|key| self.resource(key)).collect();
+        Comparison { sync, health, revision, resources, error: None }
+    }
+
+    /// An entry of `status.resources`.
+    fn resource(&self, key: &Key) -> Value {
+        let (group, version) = key.api_version.split_once('/').unwrap_or(("", &key.api_version));
+        let mut entry =
+            json!({"group": group, "version": version, "kind": key.kind, "namespace": key.namespace, "name": key.name});
+        let options = |object: &Object| json::text(object, &["metadata", "annotations", SYNC_OPTIONS]).to_owned();
+        if self.store.get(key).is_some_and(|object| options(object).contains("Delete=confirm")) {
+            entry["requiresDeletionConfirmation"] = true.into();
+        }
+        entry
+    }
+
+    fn is_kept(&self, key: &Key) -> bool {
+        self.store.get(key).is_some_and(|object| helm::is_kept(object))
     }
 
     /// Automated synchronisation: an operation for what is out of sync, once for
@@ -123,6 +142,8 @@ impl World {
         let compared = Value::Object(compared);
         let anew = refreshing || json::at(application, &["status", "sync", "comparedTo"]) != Some(&compared);
         let Comparison { sync, health, revision, resources, error } = comparison;
+        let seen: BTreeSet<Key> = self.tracked(key).into_iter().filter(|key| self.is_kept(key)).collect();
+        self.argo.kept.insert(key.clone(), seen);
         let _ = self.store.edit(ARGO, key, &Expected::default(), |object| {
             let status = json::section(object, "status");
             status.insert("sync".into(), json!({"comparedTo": compared, "revision": revision, "status": sync}));
@@ -145,9 +166,4 @@ impl World {
             }
         });
     }
-}
-
-fn resource(key: &Key) -> Value {
-    let (group, version) = key.api_version.split_once('/').unwrap_or(("", &key.api_version));
-    json!({"group": group, "version": version, "kind": key.kind, "namespace": key.namespace, "name": key.name})
 }

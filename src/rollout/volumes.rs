@@ -1,0 +1,154 @@
+//! Volume claims that outlive an uninstall by Argo CD.
+//!
+//! On Flux they are marked when they are made. An Application has no
+//! post-renderer, so the live ones are marked before its deletion. Argo CD
+//! decides from its own cache what it deletes: it is asked only once it has shown
+//! that it knows the mark. It shows of an object only whether its deletion
+//! has to be confirmed (`status.resources[].requiresDeletionConfirmation`, seen
+//! on 3.5.7), so the mark says that too. CustomResourceDefinitions need no mark:
+//! Argo CD never deletes them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::decision::Action;
+use super::live::Live;
+use super::release;
+use super::snapshot::{RevisionView, Snapshot};
+use super::work::Work;
+use crate::api::wellknown::{ARGO_SYNC_OPTIONS, HELM_RESOURCE_POLICY};
+use crate::api::{Engine, RecordedComponent};
+use crate::engine::ObjectKey;
+use crate::ready::evidence::Lookup;
+
+const KEEP: &str = "keep";
+const CONFIRM: &str = "Delete=confirm";
+
+/// Sees to it that the claims of a child's release stay, or go, with it as its
+/// component says; a message while that is not certain.
+pub(crate) fn settle(work: &mut Work<'_>, child: &Live) -> Option<String> {
+    let keep = !deletes_data(&work.snapshot.revisions, child);
+    let waiting = claims(child).filter_map(|claim| one(work, child, &claim, keep)).collect::<Vec<_>>();
+    waiting.into_iter().next()
+}
+
+fn one(work: &mut Work<'_>, child: &Live, claim: &Claim, keep: bool) -> Option<String> {
+    let key = &claim.key;
+    let object = match work.snapshot.objects.get(key).unwrap_or(&Lookup::Pending) {
+        Lookup::Found(object) => object,
+        Lookup::Absent | Lookup::KindUnknown => return None,
+        Lookup::Pending => return Some(format!("{}: {key} is being read", child.name())),
+        Lookup::Denied if !keep => return None,
+        Lookup::Denied => {
+            return Some(format!(
+                "{}: {key} may not be read, and would be lost: allow get, list, watch and patch of volume claims",
+                child.name()
+            ));
+        }
+    };
+    let mark = Mark::of(object);
+    if mark == Mark::Others {
+        return None;
+    }
+    if (mark == Mark::Ours) != keep {
+        let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let annotations = annotations(object, keep);
+        work.actions.push(Action::MarkVolumeClaim { object: key.clone(), uid, annotations });
+        return Some(format!("{}: marking {key} {}", child.name(), if keep { "to be kept" } else { "to be deleted" }));
+    }
+    if claim.needs_confirmation == has_option(object, CONFIRM) {
+        return None;
+    }
+    // It compares anew by itself when one of its objects has changed.
+    Some(format!("{}: Argo CD has yet to see that {key} is {}", child.name(), if keep { "kept" } else { "deleted" }))
+}
+
+/// Objects to look up for [`settle`]: claims of the children that are to go.
+pub(crate) fn needed(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
+    let going = snapshot.children.iter().filter(|child| is_to_go(snapshot, child));
+    going.flat_map(|child| claims(child).map(|claim| claim.key).collect::<BTreeSet<_>>())
+}
+
+/// Whether the child goes with its Package, or may go because nothing wanted
+/// stands at its place.
+fn is_to_go(snapshot: &Snapshot, child: &Live) -> bool {
+    let ours = child.package() == Some(snapshot.package.name.as_str());
+    let target = snapshot.revisions.last().and_then(|latest| {
+        let back_to = latest.status.rollback.as_ref().map(|rollback| rollback.to);
+        back_to.map_or(Some(latest), |number| snapshot.revisions.iter().find(|known| known.number() == number))
+    });
+    let stays = |component: &RecordedComponent| {
+        !component.hook
+            && release::object_key(component).as_ref() == Some(&child.key())
+            && !release::is_replaced_by(child, component)
+    };
+    let wanted = || target.is_some_and(|revision| revision.spec.components.iter().any(stays));
+    ours && !child.is_deleting() && (snapshot.package.deleting || !wanted())
+}
+
+/// As the newest revision that knows the component has it.
+fn deletes_data(revisions: &[RevisionView], child: &Live) -> bool {
+    let known = |revision: &RevisionView| revision.component(child.component()?).map(|known| known.delete_data);
+    revisions.iter().rev().find_map(known).unwrap_or(false)
+}
+
+/// A volume claim that Argo CD lists for an Application.
+struct Claim {
+    key: ObjectKey,
+    needs_confirmation: bool,
+}
+
+fn claims(child: &Live) -> impl Iterator<Item = Claim> {
+    let argo = release::engine_of(&child.key().kind) == Some(Engine::Argo);
+    let listed = child.object.get("status").and_then(|status| status.get("resources")).and_then(Value::as_array);
+    listed.into_iter().flatten().filter(move |_| argo).filter_map(|entry| {
+        let key = release::resource(entry).filter(|key| key.kind == "PersistentVolumeClaim")?;
+        let shown = entry.get("requiresDeletionConfirmation").and_then(Value::as_bool);
+        Some(Claim { key, needs_confirmation: shown.unwrap_or(false) })
+    })
+}
+
+/// What a claim's annotations say of its deletion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    None,
+    /// Kept by us.
+    Ours,
+    /// Kept because somebody told Argo CD itself not to delete it.
+    Others,
+}
+
+impl Mark {
+    fn of(object: &Value) -> Self {
+        if has_option(object, "Delete=false") {
+            Self::Others
+        } else if annotation(object, HELM_RESOURCE_POLICY) == Some(KEEP) && has_option(object, CONFIRM) {
+            Self::Ours
+        } else {
+            Self::None
+        }
+    }
+}
+
+fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    object.get("metadata")?.get("annotations")?.get(key)?.as_str()
+}
+
+fn options(object: &Value) -> impl Iterator<Item = &str> {
+    let all = annotation(object, ARGO_SYNC_OPTIONS).unwrap_or("");
+    all.split(',').map(str::trim).filter(|option| !option.is_empty())
+}
+
+fn has_option(object: &Value, wanted: &str) -> bool {
+    options(object).any(|option| option == wanted)
+}
+
+/// The annotations that make, or take away, our mark.
+fn annotations(object: &Value, keep: bool) -> Value {
+    let others = options(object).filter(|option| *option != CONFIRM);
+    let options: Vec<&str> = others.chain(keep.then_some(CONFIRM)).collect();
+    let options = if options.is_empty() { Value::Null } else { options.join(",").into() };
+    let policy = if keep { Value::from(KEEP) } else { Value::Null };
+    json!({HELM_RESOURCE_POLICY: policy, ARGO_SYNC_OPTIONS: options})
+}
