@@ -107,6 +107,24 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     }
 }
 
+/// A status that says that something decided upon is refused by the cluster;
+/// everything else in it stays.
+pub fn refused(
+    snapshot: &Snapshot,
+    status: PackageStatus,
+    reason: Reason,
+    message: String,
+    now: Timestamp,
+) -> PackageStatus {
+    let now = Now { time: now, watching_for: snapshot.cluster.watching_for };
+    let headline = Headline::new(reason, message);
+    PackageStatus {
+        conditions: headline.conditions(&snapshot.package, now),
+        summary: Some(headline.summary()),
+        ..status
+    }
+}
+
 /// Whether the spec asks for something that no revision stands for yet.
 fn is_changed(snapshot: &Snapshot) -> bool {
     let (Ok(definition), Ok(engine)) = (&snapshot.package.definition, engine(snapshot)) else { return false };
@@ -152,13 +170,9 @@ fn engine(snapshot: &Snapshot) -> Result<Engine, Headline> {
 /// What a revision records decides what is safe: without it nothing is done.
 fn unreadable(snapshot: &Snapshot, revision: &str, now: Now) -> Decision {
     let message = format!("{revision}: nothing is changed until it can be read, or is deleted");
-    let headline = Headline::new(Reason::InvalidSpec, message);
-    let status = PackageStatus {
-        observed_generation: Some(snapshot.package.generation),
-        conditions: headline.conditions(&snapshot.package, now),
-        summary: Some(headline.summary()),
-        ..snapshot.package.status.clone()
-    };
+    let status =
+        PackageStatus { observed_generation: Some(snapshot.package.generation), ..snapshot.package.status.clone() };
+    let status = refused(snapshot, status, Reason::InvalidSpec, message, now.time);
     Decision { status, ..Decision::default() }
 }
 

@@ -18,6 +18,10 @@ pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Label on a live DaemonSet; its value picks the canary guard's policy.
 pub const LABEL_CANARY: &str = "windlass.dev/canary";
 
+/// Label of ClusterRoles that widen what the controller reads for Packages
+/// without an account (`manifests/controller/rbac.yaml`).
+pub const LABEL_AGGREGATE: &str = "windlass.dev/aggregate-to-reader";
+
 /// Annotation on children: digest of the component the child was rendered from.
 pub const ANNOTATION_DIGEST: &str = "windlass.dev/digest";
 /// Annotation on children: position in the apply order, kept for uninstall.

@@ -39,9 +39,22 @@ impl RequestError {
         self.code() == Some(404)
     }
 
-    /// Whether the object is not as it was expected.
+    /// Whether the object is not as it was expected. Where the uid is another
+    /// one the API server may say that it cannot be changed.
     pub fn is_conflict(&self) -> bool {
-        matches!(self.code(), Some(409 | 412 | 422))
+        matches!(self.code(), Some(409 | 412)) || self.is_about(&["metadata.uid", "metadata.resourceVersion"])
+    }
+
+    /// Whether the API server does not take an object as it is.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self.code(), Some(400 | 413 | 422)) && !self.is_conflict()
+    }
+
+    fn is_about(&self, fields: &[&str]) -> bool {
+        let Self::Refused(error) = self else { return false };
+        let kube::Error::Api(status) = error.as_ref() else { return false };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        causes.map(|cause| cause.field.as_str()).any(|field| fields.contains(&field))
     }
 
     /// Whether the account in use lacks a right.

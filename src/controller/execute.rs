@@ -38,9 +38,17 @@ pub enum WriteError {
         /// Which object.
         object: String,
     },
-    /// The account in use lacks a right.
-    #[error("{object}: {problem}")]
+    /// The account in use lacks a right, or admission said no.
+    #[error("{object} may not be written: {problem}")]
     Denied {
+        /// Which object.
+        object: String,
+        /// What the API server said.
+        problem: String,
+    },
+    /// The API server does not take the object as it is.
+    #[error("{object} is not taken by the API server: {problem}")]
+    Invalid {
         /// Which object.
         object: String,
         /// What the API server said.
@@ -101,6 +109,7 @@ impl Executor {
     /// # Errors
     /// See [`WriteError`].
     pub async fn act(&self, action: &Action) -> Result<Written, WriteError> {
+        self.stays_at_home(action)?;
         match action {
             Action::HoldPackage => self.finalizers(Kind::Package, self.package.as_str(), FINALIZER, true).await,
             Action::ReleasePackage => self.finalizers(Kind::Package, self.package.as_str(), FINALIZER, false).await,
@@ -124,6 +133,30 @@ impl Executor {
             }
             Action::Delete { object, uid } => self.delete(object, uid).await,
         }
+    }
+
+    /// Records may be written by whoever may write in the namespace: nothing in
+    /// them leads out of it.
+    fn stays_at_home(&self, action: &Action) -> Result<(), WriteError> {
+        let key = match action {
+            Action::Apply { object, .. } => crate::rollout::live::key_of(object),
+            Action::Patch { object, .. } | Action::Operate { object, .. } | Action::Delete { object, .. } => {
+                object.clone()
+            }
+            Action::HoldPackage
+            | Action::ReleasePackage
+            | Action::CreateRevision(_)
+            | Action::HoldRevision { .. }
+            | Action::ReleaseRevision { .. }
+            | Action::DeleteRevision { .. }
+            | Action::MarkVolumeClaim { .. } => return Ok(()),
+        };
+        // A Namespace is applied as the Package's account.
+        if key.namespace == self.namespace || key.kind == "Namespace" {
+            return Ok(());
+        }
+        let problem = format!("it is outside of the Package's namespace {}", self.namespace);
+        Err(WriteError::Denied { object: key.to_string(), problem })
     }
 
     fn api(&self, kind: Kind) -> Api<DynamicObject> {
@@ -335,6 +368,8 @@ fn failed(object: &str, source: RequestError) -> WriteError {
         WriteError::Changed { object }
     } else if source.is_forbidden() {
         WriteError::Denied { object, problem: source.to_string() }
+    } else if source.is_invalid() {
+        WriteError::Invalid { object, problem: source.to_string() }
     } else {
         WriteError::Failed { object, source }
     }

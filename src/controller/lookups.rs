@@ -132,7 +132,7 @@ async fn run(lookups: Arc<Lookups>, client: Client, watched: Watched, queue: Arc
                 follow(&lookups, &client, &watched, &resource, namespace, &queue).await;
             }
             Err(error) if error.is_not_found() => lookups.set(&watched, Lookup::KindUnknown, &queue),
-            Err(error) if error.is_forbidden() => lookups.set(&watched, Lookup::Denied, &queue),
+            Err(error) if error.is_forbidden() => lookups.set(&watched, denied(&error.to_string()), &queue),
             Err(error) => tracing::warn!(object = %watched.key, %error, "cannot look a kind up"),
         }
         tokio::time::sleep(ASK_AGAIN).await;
@@ -164,7 +164,7 @@ async fn follow(
             Ok(Event::Apply(object)) => lookups.set(watched, found(object), queue),
             Ok(Event::Delete(_)) => lookups.set(watched, Lookup::Absent, queue),
             Err(error) => match refusal(&error) {
-                Some(403 | 401) => return lookups.set(watched, Lookup::Denied, queue),
+                Some(403 | 401) => return lookups.set(watched, denied(&error.to_string()), queue),
                 Some(404) => return lookups.set(watched, Lookup::KindUnknown, queue),
                 Some(_) | None => tracing::debug!(object = %watched.key, %error, "watch interrupted"),
             },
@@ -178,6 +178,11 @@ fn found(object: DynamicObject) -> Lookup {
         metadata.remove("managedFields");
     }
     Lookup::Found(value)
+}
+
+/// Who lacks the right: the API server says which one in its message only.
+fn denied(message: &str) -> Lookup {
+    if message.contains("cannot impersonate") { Lookup::NotImpersonated } else { Lookup::Denied }
 }
 
 fn refusal(error: &watcher::Error) -> Option<u16> {

@@ -17,6 +17,7 @@ use super::queue::Queue;
 use super::store::PackageKey;
 use super::view::{self, View};
 use crate::api::wellknown::ANNOTATION_ADOPT;
+use crate::api::{PackageStatus, Reason};
 use crate::package::names::NameError;
 use crate::rollout::{self, Decision, Snapshot};
 
@@ -165,7 +166,13 @@ impl Reconciler {
         for action in &decision.actions {
             self.check_leadership()?;
             tracing::info!(action = describe(action), "acting");
-            self.taken(executor.act(action).await?);
+            match executor.act(action).await {
+                Ok(written) => self.taken(written),
+                Err(error) => {
+                    self.tell(key, snapshot, executor, decision.status, &error).await?;
+                    return Err(error.into());
+                }
+            }
             self.metrics.wrote(describe(action));
         }
         if decision.status != snapshot.package.status {
@@ -181,6 +188,30 @@ impl Reconciler {
         if let Some(after) = decision.look_again {
             self.queue.wake_after(key.clone(), after);
         }
+        Ok(())
+    }
+
+    /// Says in the status that a write is refused: what is only logged would be
+    /// a silent wait.
+    async fn tell(
+        &self,
+        key: &PackageKey,
+        snapshot: &Snapshot,
+        executor: &Executor,
+        status: PackageStatus,
+        error: &WriteError,
+    ) -> Result<(), ReconcileError> {
+        let reason = match error {
+            WriteError::Denied { .. } => Reason::AccessDenied,
+            WriteError::Invalid { .. } => Reason::InvalidSpec,
+            WriteError::Changed { .. } | WriteError::Failed { .. } => return Ok(()),
+        };
+        let status = rollout::refused(snapshot, status, reason, error.to_string(), Timestamp::now());
+        if status != snapshot.package.status {
+            self.taken(executor.status(&status).await?);
+            self.metrics.wrote("Package");
+        }
+        self.metrics.observe(key, &status);
         Ok(())
     }
 

@@ -30,6 +30,8 @@ pub enum Lookup {
     KindUnknown,
     /// The account in use may not read it.
     Denied,
+    /// Windlass may not act as the account in use.
+    NotImpersonated,
     /// It has not been read yet: no evidence for or against anything.
     Pending,
 }

@@ -212,7 +212,7 @@ fn still_applied(snapshot: &Snapshot, live: &Live) -> Option<String> {
     let found = |key: &ObjectKey| match snapshot.objects.get(key)? {
         Lookup::Found(object) => Some(object.clone()),
         Lookup::Pending => Some(Value::Null),
-        Lookup::Absent | Lookup::KindUnknown | Lookup::Denied => None,
+        Lookup::Absent | Lookup::KindUnknown | Lookup::Denied | Lookup::NotImpersonated => None,
     };
     let key = live.key();
     let group = key.api_version.split_once('/').map_or("", |(group, _)| group);

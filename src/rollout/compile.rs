@@ -327,7 +327,7 @@ impl Compiler<'_> {
     fn git_repository(&self, name: &str) -> Option<GitOrigin> {
         match self.snapshot.objects.get(&git_repository_key(self.snapshot, name))? {
             Lookup::Found(object) => GitOrigin::from_spec(object.get("spec")?.as_object()?),
-            Lookup::Absent | Lookup::KindUnknown | Lookup::Denied | Lookup::Pending => None,
+            Lookup::Absent | Lookup::KindUnknown | Lookup::Denied | Lookup::NotImpersonated | Lookup::Pending => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::turn::short;
 use super::walk::{self, Stage};
 use super::work::Work;
 use super::{cleanup, release, settings};
-use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO};
+use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO, LABEL_AGGREGATE};
 use crate::api::{ComponentState, Reason, RevisionPhase};
 use crate::package::definition::Definition;
 
@@ -58,13 +58,27 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
             (Headline::new(Reason::Progressing, format!("component {name}: {message}")), Some((name, message)))
         }
         Stage::Denied { name, message } => {
-            (Headline::new(Reason::AccessDenied, format!("component {name}: {message}")), Some((name, message)))
+            let account = account(work, definition);
+            let headline = Headline::new(Reason::AccessDenied, format!("component {name}: {message} ({account})"));
+            (headline, Some((name, message)))
         }
         Stage::NoSource { name, message } => {
             (Headline::new(Reason::SourceNotFound, format!("component {name}: {message}")), Some((name, message)))
         }
         Stage::Failed { name, message } => component_failed(work, &name, &message),
         Stage::Done => (first_success(work, definition), None),
+    }
+}
+
+/// As whom `readyWhen` is read, and how that is widened.
+fn account(work: &Work<'_>, definition: &Definition) -> String {
+    let account = definition.service_account.as_ref().map(|name| name.as_str());
+    match account.or(work.snapshot.cluster.default_service_account.as_deref()) {
+        Some(account) => {
+            let namespace = &work.snapshot.package.namespace;
+            format!("ServiceAccount {namespace}/{account}")
+        }
+        None => format!("Windlass's own: label a ClusterRole {LABEL_AGGREGATE}: \"true\""),
     }
 }
 

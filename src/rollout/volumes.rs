@@ -39,8 +39,8 @@ fn one(work: &mut Work<'_>, child: &Live, claim: &Claim, keep: bool) -> Option<S
         Lookup::Found(object) => object,
         Lookup::Absent | Lookup::KindUnknown => return None,
         Lookup::Pending => return Some(format!("{}: {key} is being read", child.name())),
-        Lookup::Denied if !keep => return None,
-        Lookup::Denied => {
+        Lookup::Denied | Lookup::NotImpersonated if !keep => return None,
+        Lookup::Denied | Lookup::NotImpersonated => {
             return Some(format!(
                 "{}: {key} may not be read, and would be lost: allow get, list, watch and patch of volume claims",
                 child.name()

@@ -22,6 +22,7 @@ mod operate;
 mod plugin;
 mod pods;
 mod processes;
+mod rights;
 mod rollouts_on_argo;
 mod stage;
 mod stand_in;
@@ -80,6 +81,7 @@ fn run_tests() -> ExitCode {
         stand_in::writes_what_the_real_controller_wrote,
         emitted::argo_cd_sees_no_difference_after_the_first_sync,
         native_flux::releases_move_in_order_with_one_commit,
+        rights::the_controller_works_with_exactly_its_role,
         operate::a_failed_upgrade_is_explained_and_taken_back_by_hand,
         operate::a_running_release_is_taken_over_from_git,
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,

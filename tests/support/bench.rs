@@ -1,6 +1,6 @@
 //! The bench: parts that start when they are first asked for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -182,10 +182,16 @@ impl Bench {
     /// A controller for one namespace, ended when dropped. It is alone, so it holds no Lease.
     pub async fn controller(&self, namespace: &str) -> Process {
         let kubeconfig = &self.control_plane().await.kubeconfig;
+        self.controller_as(kubeconfig, namespace, &["--lease-namespace="]).await
+    }
+
+    /// A controller for one namespace with a kubeconfig and arguments of its own.
+    pub async fn controller_as(&self, kubeconfig: &Path, namespace: &str, arguments: &[&str]) -> Process {
         let program = |[port]: [u16; 1]| {
             Program::new(&format!("controller-{namespace}"), PathBuf::from(env!("CARGO_BIN_EXE_windlass")))
                 .env_path("KUBECONFIG", kubeconfig)
-                .arguments(["controller", "--lease-namespace="])
+                .argument("controller")
+                .arguments(arguments.iter().copied())
                 .argument(format!("--watch-namespace={namespace}"))
                 .argument(format!("--listen=127.0.0.1:{port}"))
         };

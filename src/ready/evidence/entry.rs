@@ -130,12 +130,15 @@ impl Entry {
                 let Target { api_version, kind, .. } = &self.target;
                 self.unseen(Holding::No, &format!(": the cluster does not know {kind} of {api_version} yet"))
             }
-            Lookup::Denied => {
-                let denied = self.unseen(Holding::Unknown, " may not be read by the account in use");
-                Observation { denied: true, ..denied }
-            }
+            Lookup::Denied => self.denied("grant get, list and watch to the account in use"),
+            Lookup::NotImpersonated => self.denied("Windlass may not act as the account in use, see manifests/tenant"),
             Lookup::Pending => self.unseen(Holding::Unknown, " has not been read yet"),
         }
+    }
+
+    fn denied(&self, why: &str) -> Observation {
+        let denied = self.unseen(Holding::Unknown, &format!(" may not be read: {why}"));
+        Observation { denied: true, ..denied }
     }
 
     fn unseen(&self, holding: Holding, found: &str) -> Observation {

@@ -143,7 +143,18 @@ fn a_value_that_is_no_truth_does_not_hold() {
     false,
     "KubeVirt/kubevirt: the cluster does not know KubeVirt of kubevirt.io/v1 yet"
 )]
-#[case::denied(Lookup::Denied, Holding::Unknown, true, "KubeVirt/kubevirt may not be read by the account in use")]
+#[case::denied(
+    Lookup::Denied,
+    Holding::Unknown,
+    true,
+    "KubeVirt/kubevirt may not be read: grant get, list and watch to the account in use"
+)]
+#[case::not_impersonated(
+    Lookup::NotImpersonated,
+    Holding::Unknown,
+    true,
+    "KubeVirt/kubevirt may not be read: Windlass may not act as the account in use, see manifests/tenant"
+)]
 #[case::pending(Lookup::Pending, Holding::Unknown, false, "KubeVirt/kubevirt has not been read yet")]
 fn without_an_object_the_reason_is_named(
     #[case] lookup: Lookup,
@@ -331,7 +342,12 @@ fn a_denied_object_tells_nothing_but_its_name() {
     let entry = condition_entry();
     let before = recorded(&entry, kubevirt());
     let verdict = judge(&entry, &entry.observe(&Lookup::Denied, VERSIONS), Some(&before), moment(Some(0), 999));
-    assert_eq!(verdict, Verdict::Denied { message: "KubeVirt/kubevirt may not be read by the account in use".into() });
+    assert_eq!(
+        verdict,
+        Verdict::Denied {
+            message: "KubeVirt/kubevirt may not be read: grant get, list and watch to the account in use".into()
+        }
+    );
 }
 
 #[test]
