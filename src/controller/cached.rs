@@ -47,6 +47,11 @@ impl Cached {
         &self.key
     }
 
+    /// uid.
+    pub fn uid(&self) -> Option<&str> {
+        self.meta.uid.as_deref()
+    }
+
     /// Package that its label names.
     pub fn package(&self) -> Option<&str> {
         self.package.as_deref()

@@ -20,6 +20,9 @@ pub struct Store {
 struct Inner {
     objects: BTreeMap<ObjectKey, Arc<Cached>>,
     by_package: HashMap<PackageKey, BTreeSet<ObjectKey>>,
+    /// uid of what last stood at a place and is gone: the answer to an own write
+    /// that arrives after the watch has told of the end brings nothing back.
+    gone: BTreeMap<ObjectKey, String>,
     /// Objects of the list that is being read, until it is complete.
     incoming: Option<BTreeSet<ObjectKey>>,
     synced: bool,
@@ -42,10 +45,14 @@ impl Store {
         if let Some(incoming) = &mut inner.incoming {
             incoming.insert(key.clone());
         }
-        if inner.objects.get(&key).is_some_and(|known| is_older(&object, known)) {
+        if inner.is_gone(&object) || inner.objects.get(&key).is_some_and(|known| is_older(&object, known)) {
             return Taken::No;
         }
-        inner.unlink(&key);
+        if inner.objects.get(&key).is_some_and(|known| known.uid() == object.uid()) {
+            inner.unlink(&key);
+        } else {
+            inner.forget(&key);
+        }
         if let Some(package) = object.package() {
             let package = (key.namespace.clone(), package.to_owned());
             inner.by_package.entry(package).or_default().insert(key.clone());
@@ -56,9 +63,7 @@ impl Store {
 
     /// Forgets an object.
     pub fn remove(&self, key: &ObjectKey) {
-        let mut inner = self.write();
-        inner.unlink(key);
-        inner.objects.remove(key);
+        self.write().forget(key);
     }
 
     /// A list begins.
@@ -72,12 +77,7 @@ impl Store {
         inner.synced = true;
         let Some(incoming) = inner.incoming.take() else { return Vec::new() };
         let gone: Vec<ObjectKey> = inner.objects.keys().filter(|key| !incoming.contains(*key)).cloned().collect();
-        gone.iter()
-            .filter_map(|key| {
-                inner.unlink(key);
-                inner.objects.remove(key)
-            })
-            .collect()
+        gone.iter().filter_map(|key| inner.forget(key)).collect()
     }
 
     /// Whether a list has been read completely.
@@ -118,7 +118,28 @@ impl Store {
     }
 }
 
+/// Most places of which it is known what last stood there. Answers are late by
+/// seconds at most.
+const MOST_GONE: usize = 4096;
+
 impl Inner {
+    fn is_gone(&self, object: &Cached) -> bool {
+        let uid = object.uid();
+        uid.is_some() && self.gone.get(object.key()).map(String::as_str) == uid
+    }
+
+    fn forget(&mut self, key: &ObjectKey) -> Option<Arc<Cached>> {
+        self.unlink(key);
+        let object = self.objects.remove(key)?;
+        if self.gone.len() >= MOST_GONE {
+            self.gone.clear();
+        }
+        if let Some(uid) = object.uid() {
+            self.gone.insert(key.clone(), uid.to_owned());
+        }
+        Some(object)
+    }
+
     fn unlink(&mut self, key: &ObjectKey) {
         let package = self.objects.get(key).and_then(|known| known.package());
         let Some(package) = package.map(|package| (key.namespace.clone(), package.to_owned())) else { return };
@@ -132,8 +153,7 @@ impl Inner {
 }
 
 fn is_older(object: &Cached, known: &Cached) -> bool {
-    use kube::Resource as _;
-    object.version() != 0 && object.version() <= known.version() && object.meta().uid == known.meta().uid
+    object.version() != 0 && object.version() <= known.version() && object.uid() == known.uid()
 }
 
 #[cfg(test)]
@@ -163,6 +183,39 @@ mod tests {
         assert_eq!(store.put(object("a", 7, None)), Taken::Yes);
         assert_eq!(store.put(object("a", 5, None)), Taken::No);
         assert_eq!(store.all()[0].version(), 7);
+    }
+
+    #[test]
+    fn what_is_gone_is_not_brought_back_by_a_late_answer() {
+        let store = Store::default();
+        store.put(object("a", 7, Some("p")));
+        let key_of_a = store.all()[0].key().clone();
+        store.remove(&key_of_a);
+        assert_eq!(store.put(object("a", 8, Some("p"))), Taken::No);
+        assert_eq!((store.all().len(), store.of_package(&key()).len()), (0, 0));
+    }
+
+    #[test]
+    fn another_object_may_take_the_place_of_one_that_is_gone() {
+        let store = Store::default();
+        store.put(object("a", 7, None));
+        let key = store.all()[0].key().clone();
+        store.remove(&key);
+        let next = json!({
+            "apiVersion": "v1", "kind": "Thing",
+            "metadata": {"name": "a", "namespace": "ns", "uid": "another", "resourceVersion": "9"},
+        });
+        assert_eq!(store.put(Cached::new(next.as_object().unwrap().clone())), Taken::Yes);
+        assert_eq!(store.put(object("a", 8, None)), Taken::No);
+        assert_eq!(store.all()[0].version(), 9);
+    }
+
+    #[test]
+    fn a_state_of_the_same_object_is_followed_by_a_newer_one() {
+        let store = Store::default();
+        for version in 1..4 {
+            assert_eq!(store.put(object("a", version, None)), Taken::Yes);
+        }
     }
 
     #[test]

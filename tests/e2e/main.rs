@@ -16,6 +16,7 @@ mod argocd;
 mod control_plane;
 mod controller;
 mod emitted;
+mod faults;
 mod flux;
 mod native_flux;
 mod operate;
@@ -81,6 +82,10 @@ fn run_tests() -> ExitCode {
         stand_in::writes_what_the_real_controller_wrote,
         emitted::argo_cd_sees_no_difference_after_the_first_sync,
         native_flux::releases_move_in_order_with_one_commit,
+        faults::a_controller_killed_after_each_write_comes_to_the_same_end,
+        faults::of_two_controllers_one_acts_and_the_other_takes_over,
+        faults::writes_that_fail_or_whose_answers_are_lost_change_nothing,
+        faults::lost_watches_and_an_absent_api_server_change_nothing,
         rights::the_controller_works_with_exactly_its_role,
         operate::a_failed_upgrade_is_explained_and_taken_back_by_hand,
         operate::a_running_release_is_taken_over_from_git,

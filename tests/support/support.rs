@@ -17,6 +17,7 @@ pub mod http;
 pub mod nodes;
 pub mod ports;
 pub mod processes;
+pub mod proxy;
 pub mod recorder;
 pub mod recordings;
 pub mod supervisor;
