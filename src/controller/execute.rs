@@ -126,7 +126,7 @@ impl Executor {
                 self.patch(object, uid, resource_version.as_deref(), patch).await
             }
             Action::Operate { object, uid, resource_version, spec, operation } => {
-                self.operate(object, uid, resource_version, spec.as_ref(), operation).await
+                self.operate(object, uid, resource_version, spec.as_ref(), operation.as_ref()).await
             }
             Action::MarkVolumeClaim { object, uid, annotations } => {
                 self.mark_volume_claim(object, uid, annotations).await
@@ -266,30 +266,25 @@ impl Executor {
         self.object(&key.name, bounded(api.patch(&key.name, &merge(), &Patch::Merge(&patch))).await)
     }
 
+    /// The object is replaced as it was decided upon: a patch would drop values
+    /// that are null, and an apply leave in place what a patch has written.
     async fn operate(
         &self,
         key: &ObjectKey,
         uid: &str,
         resource_version: &str,
         wanted: Option<&Map<String, Value>>,
-        operation: &Value,
+        operation: Option<&Value>,
     ) -> Result<Written, WriteError> {
         let Some(api) = self.api_of(key) else { return Ok(Written::Other) };
-        let mut patch = json!({
-            "metadata": {"uid": uid, "resourceVersion": resource_version},
-            "operation": operation,
-            "status": {"operationState": null},
-        });
-        if let Some(wanted) = wanted {
-            let live = bounded(api.get(&key.name)).await.map_err(|error| failed(&key.name, error))?;
-            let spec = wanted.get("spec").cloned().unwrap_or_default();
-            patch["spec"] = replacing(live.data.get("spec").unwrap_or(&Value::Null), &spec);
-            for field in ["labels", "annotations"] {
-                let stated = wanted.get("metadata").and_then(|metadata| metadata.get(field)).cloned();
-                patch["metadata"][field] = stated.unwrap_or_else(|| json!({}));
-            }
+        let mut live = bounded(api.get(&key.name)).await.map_err(|error| failed(&key.name, error))?;
+        let found = (live.metadata.uid.as_deref(), live.metadata.resource_version.as_deref());
+        if found != (Some(uid), Some(resource_version)) {
+            return Err(WriteError::Changed { object: key.to_string() });
         }
-        self.object(&key.name, bounded(api.patch(&key.name, &merge(), &Patch::Merge(&patch))).await)
+        operated(&mut live, wanted, operation);
+        let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        self.object(&key.name, bounded(api.replace(&key.name, &parameters, &live)).await)
     }
 
     async fn mark_volume_claim(&self, key: &ObjectKey, uid: &str, annotations: &Value) -> Result<Written, WriteError> {
@@ -336,18 +331,23 @@ fn cached(object: DynamicObject) -> Cached {
     Cached::new(value.as_object().cloned().unwrap_or_default())
 }
 
-/// A merge patch that makes `live` into exactly `wanted`.
-fn replacing(live: &Value, wanted: &Value) -> Value {
-    let (Value::Object(live), Value::Object(wanted)) = (live, wanted) else { return wanted.clone() };
-    let mut patch = Map::new();
-    for key in live.keys().filter(|key| !wanted.contains_key(*key)) {
-        patch.insert(key.clone(), Value::Null);
+/// An Application with what is wanted of it.
+fn operated(live: &mut DynamicObject, wanted: Option<&Map<String, Value>>, operation: Option<&Value>) {
+    if let Some(operation) = operation {
+        live.data["operation"] = operation.clone();
+        if let Some(status) = live.data.get_mut("status").and_then(Value::as_object_mut) {
+            status.remove("operationState");
+        }
     }
-    for (key, value) in wanted {
-        let known = live.get(key).unwrap_or(&Value::Null);
-        patch.insert(key.clone(), replacing(known, value));
-    }
-    Value::Object(patch)
+    let Some(wanted) = wanted else { return };
+    live.data["spec"] = wanted.get("spec").cloned().unwrap_or_default();
+    let stated = |field: &str| {
+        let fields = wanted.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
+        let fields = fields.cloned().unwrap_or_default();
+        fields.into_iter().filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())))
+    };
+    live.metadata.labels.get_or_insert_default().extend(stated("labels"));
+    live.metadata.annotations.get_or_insert_default().extend(stated("annotations"));
 }
 
 fn apply() -> PatchParams {
@@ -380,10 +380,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_patch_makes_a_spec_into_exactly_another() {
-        let live = json!({"a": 1, "b": {"c": 1, "d": 2}, "e": [1, 2]});
-        let wanted = json!({"b": {"d": 3}, "e": [1], "f": {}});
-        let patch = replacing(&live, &wanted);
-        assert_eq!(patch, json!({"a": null, "b": {"c": null, "d": 3}, "e": [1], "f": {}}));
+    fn an_application_gets_exactly_the_wanted_spec_and_an_operation() {
+        let live = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "a", "annotations": {"theirs": "1", "ours": "1"}},
+            "spec": {"source": {"helm": {"valuesObject": {"gone": 1}}}},
+            "status": {"operationState": {"phase": "Failed"}, "reconciledAt": "then"},
+        });
+        let wanted = json!({
+            "metadata": {"name": "a", "annotations": {"ours": "2"}},
+            "spec": {"source": {"helm": {"valuesObject": {"unset": null}}}},
+        });
+        let mut object: DynamicObject = serde_json::from_value(live).unwrap();
+        operated(&mut object, wanted.as_object(), Some(&json!({"sync": {}})));
+        assert_eq!(object.data["spec"], wanted["spec"]);
+        assert_eq!(object.data["operation"], json!({"sync": {}}));
+        assert_eq!(object.data["status"], json!({"reconciledAt": "then"}));
+        let annotations = object.metadata.annotations.as_ref().unwrap();
+        assert_eq!((annotations["theirs"].as_str(), annotations["ours"].as_str()), ("1", "2"));
+        operated(&mut object, None, None);
+        assert_eq!(object.data["operation"], json!({"sync": {}}));
     }
 }

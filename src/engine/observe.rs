@@ -15,7 +15,7 @@ use crate::api::wellknown::{ANNOTATION_ADOPT, FIELD_MANAGER, LABEL_COMPONENT, LA
 use crate::ready::owned;
 use crate::ready::release::{Foreign, Release, ReleaseState, Wanted, text};
 
-pub use argo::{ArgoRelease, Need, OPERATION_TOKEN, Proof, argo};
+pub use argo::{ArgoRelease, Need, OPERATION_TOKEN, Proof, argo, has_exact_source, has_running_operation};
 pub use flux::flux;
 pub use source::{ChartArtifact, SourceState, source};
 

@@ -175,7 +175,7 @@ impl Rehearsal {
             }
             Action::Operate { object, uid, resource_version, spec, operation } => {
                 let expected = Expected { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
-                let change = |live: &mut Map<String, Value>| operate(live, spec.as_ref(), operation);
+                let change = |live: &mut Map<String, Value>| operate(live, spec.as_ref(), operation.as_ref());
                 let written = store.edit(ACTOR, &to_key(object), &expected, change)?;
                 self.expect(id, to_key(object), &written);
                 Ok(())
@@ -244,11 +244,13 @@ fn apply(store: &mut Store, object: &Map<String, Value>, precondition: &Precondi
     store.apply(ACTOR, object, &expected)
 }
 
-/// One write: the operation, no trace of the one before, and the whole spec.
-fn operate(live: &mut Map<String, Value>, wanted: Option<&Map<String, Value>>, operation: &Value) {
-    live.insert("operation".into(), operation.clone());
-    if let Some(Value::Object(status)) = live.get_mut("status") {
-        status.shift_remove("operationState");
+/// One write: the operation and no trace of the one before, and the whole spec.
+fn operate(live: &mut Map<String, Value>, wanted: Option<&Map<String, Value>>, operation: Option<&Value>) {
+    if let Some(operation) = operation {
+        live.insert("operation".into(), operation.clone());
+        if let Some(Value::Object(status)) = live.get_mut("status") {
+            status.shift_remove("operationState");
+        }
     }
     let Some(wanted) = wanted else { return };
     if let Some(spec) = wanted.get("spec") {

@@ -102,8 +102,8 @@ pub enum Action {
         /// The patch.
         patch: Value,
     },
-    /// One patch of an Application: an operation, no trace of the one before,
-    /// and where given labels, annotations and the whole spec.
+    /// One write of an Application, which then is exactly what is given here:
+    /// what an apply leaves in place would be part of what Argo CD installs.
     Operate {
         /// Which Application.
         object: ObjectKey,
@@ -111,10 +111,12 @@ pub enum Action {
         uid: String,
         /// Resource version it must have.
         resource_version: String,
-        /// The Application as it is wanted; `None`: the spec stays.
+        /// The Application as it is wanted: its labels and annotations are
+        /// added, its spec takes the place of the live one. `None`: both stay.
         spec: Option<Map<String, Value>>,
-        /// The operation.
-        operation: Value,
+        /// An operation to ask for; no trace of the one before is left. `None`:
+        /// whatever is under way goes on.
+        operation: Option<Value>,
     },
     /// Sets annotations of a PersistentVolumeClaim, as the Package's account:
     /// whether an uninstall by Argo CD keeps it. `null` takes one away.

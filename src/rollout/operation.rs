@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::decision::{Action, Precondition};
+use super::decision::Action;
 use super::live::Live;
 use super::work::Work;
 use crate::api::wellknown::ARGO_REFRESH;
@@ -32,9 +32,7 @@ pub(crate) fn observe(
     let (Some(live), Some(need)) = (live, found.need) else { return found.release };
     match need {
         Need::Refresh => work.actions.push(patch(live, json!({"metadata": {"annotations": {ARGO_REFRESH: "normal"}}}))),
-        Need::Termination => {
-            work.actions.push(patch(live, json!({"status": {"operationState": {"phase": "Terminating"}}})));
-        }
+        Need::Termination => work.actions.push(termination(live)),
         Need::Operation => ask(work, live, wanted.manifest, record, &found.release),
     }
     found.release
@@ -53,6 +51,15 @@ pub(crate) fn take_over(work: &Work<'_>, record: &mut ComponentRecord) {
     if let Some(earlier) = earlier {
         Proof { refresh_seen: false, attempts: record.attempts, ..Proof::of(earlier) }.record(record);
     }
+}
+
+/// The end of an operation that would hold up what comes next.
+pub(crate) fn end(child: &Live) -> Option<Action> {
+    observe::has_running_operation(&child.object).then(|| termination(child))
+}
+
+fn termination(live: &Live) -> Action {
+    patch(live, json!({"status": {"operationState": {"phase": "Terminating"}}}))
 }
 
 fn patch(live: &Live, patch: Value) -> Action {
@@ -77,7 +84,7 @@ fn ask(work: &mut Work<'_>, live: &Live, wanted: &Map<String, Value>, record: &m
         uid: live.uid().to_owned(),
         resource_version: live.resource_version().to_owned(),
         spec: None,
-        operation,
+        operation: Some(operation),
     });
     Proof::of(record).asked(token).record(record);
 }
@@ -90,25 +97,26 @@ pub(crate) fn write(work: &mut Work<'_>, live: &Live, manifest: Manifest, record
     let spec = manifest.into_map();
     let busy = live.object.contains_key("operation") || has_no_status(live);
     if busy {
-        let precondition = Precondition::Unchanged {
-            uid: live.uid().to_owned(),
-            resource_version: live.resource_version().to_owned(),
-        };
-        work.actions.push(Action::Apply { object: spec, precondition });
+        work.actions.push(written(live, spec, None));
         // What was seen of the spec before says nothing of this one.
         Proof { attempts: record.attempts, ..Proof::default() }.record(record);
         return;
     }
     let token = new_token(work, record);
     let operation = operation(&spec, &token);
-    work.actions.push(Action::Operate {
+    work.actions.push(written(live, spec, Some(operation)));
+    Proof::default().asked(token).record(record);
+}
+
+/// The write of a whole Application, with an operation or without.
+pub(crate) fn written(live: &Live, wanted: Map<String, Value>, operation: Option<Value>) -> Action {
+    Action::Operate {
         object: live.key(),
         uid: live.uid().to_owned(),
         resource_version: live.resource_version().to_owned(),
-        spec: Some(spec),
+        spec: Some(wanted),
         operation,
-    });
-    Proof::default().asked(token).record(record);
+    }
 }
 
 /// Argo CD 3.6 fails on an operation that is written before it has looked at

@@ -98,7 +98,9 @@ fn flux(live: Option<&Live>, wanted: &Wanted<'_>, record: &ComponentRecord) -> R
 /// Whether a live child is ours and as the component's manifests say.
 pub(crate) fn is_as_written(component: &RecordedComponent, child: &Live) -> bool {
     let Some(wanted) = component.manifests.last() else { return false };
-    child.digest() == Some(component.digest.as_str()) && owned::difference(wanted, &child.object, LEFT_OUT).is_none()
+    child.digest() == Some(component.digest.as_str())
+        && owned::difference(wanted, &child.object, LEFT_OUT).is_none()
+        && observe::has_exact_source(wanted, &child.object)
 }
 
 /// The release that a live child stands for.
@@ -331,7 +333,10 @@ fn ask_engine_again(work: &mut Work<'_>, component: &RecordedComponent, record: 
                 asked.iter().map(|key| ((*key).to_owned(), Value::from(token))).collect();
             work.actions.push(patch(child, json!({"metadata": {"annotations": annotations}})));
         }
-        (Engine::Argo, _) => (record.token, record.token_succeeded) = (None, false),
+        (Engine::Argo, child) => {
+            work.actions.extend(child.and_then(operation::end));
+            (record.token, record.token_succeeded) = (None, false);
+        }
         (Engine::Flux, None) => {}
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::live::Live;
+use super::operation;
 use super::release;
 use super::replace::hand_over;
 use super::volumes;
@@ -73,6 +74,7 @@ fn remove(work: &mut Work<'_>, child: &Live) -> String {
         );
     }
     if child.is_deleting() {
+        work.actions.extend(operation::end(child));
         return release::deletion_message(child);
     }
     if let Some(waiting) = would_lose_data(work, child).or_else(|| volumes::settle(work, child)) {

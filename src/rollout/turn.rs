@@ -6,6 +6,7 @@ use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
 use super::work::Work;
 use crate::api::{ComponentRecord, ComponentState, Engine, RecordedComponent};
+use crate::engine::Manifest;
 use crate::ready::release::{Failure, ReleaseState, Trouble};
 
 /// Where a turn stands after one look.
@@ -55,6 +56,14 @@ pub(crate) fn look(
             record.pause(now);
             record.state = ComponentState::Suspended;
             return Standing::Waiting(release.message);
+        }
+        ReleaseState::Absent | ReleaseState::Outdated if record.moved => {
+            // It was decided in this very look, or shortly before, that it is.
+            record.state = ComponentState::Queued;
+            let object = component.manifests.last().map(|manifest| Manifest::from_record(manifest.clone()).key());
+            Standing::Waiting(
+                object.map_or(release.message, |key| format!("{}/{} is being written", key.kind, key.name)),
+            )
         }
         ReleaseState::Absent
         | ReleaseState::Foreign(_)

@@ -164,6 +164,10 @@ impl<'a> Work<'a> {
     pub fn apply_settings(&mut self, child: &Live, wanted: Manifest) {
         let mut object = wanted.into_map();
         release::keep_crd_policy(&mut object, child);
+        if release::engine_of(&child.key().kind) == Some(Engine::Argo) {
+            self.actions.push(operation::written(child, object, None));
+            return;
+        }
         let precondition = Precondition::Unchanged {
             uid: child.uid().to_owned(),
             resource_version: child.resource_version().to_owned(),
@@ -216,6 +220,7 @@ impl<'a> Work<'a> {
 
     /// Deletes a live object.
     pub fn delete(&mut self, live: &Live) {
+        self.actions.extend(operation::end(live));
         if !live.is_deleting() {
             self.actions.push(Action::Delete { object: live.key(), uid: live.uid().to_owned() });
         }

@@ -82,15 +82,17 @@ impl World {
         };
         let before = self.argo.noticed.insert(key.clone(), now.clone());
         let differs = |of: fn(&Noticed) -> (&str, bool)| before.as_ref().is_none_or(|before| of(before) != of(&now));
+        let terminated = now.terminating && differs(|noticed| ("", noticed.terminating));
         if now.deleting {
-            self.schedule(NOTICE, Task::ArgoDelete(key.clone()));
+            let task = if terminated { Task::ArgoOperate(key.clone()) } else { Task::ArgoDelete(key.clone()) };
+            self.schedule(NOTICE, task);
             return;
         }
         if differs(|noticed| (&noticed.spec, false)) || (now.refresh && differs(|noticed| ("", noticed.refresh))) {
             self.schedule(NOTICE, Task::ArgoCompare(key.clone()));
         }
         let asked = !now.operation.is_empty() && differs(|noticed| (&noticed.operation, false));
-        if asked || (now.terminating && differs(|noticed| ("", noticed.terminating))) {
+        if asked || terminated {
             self.schedule(BEGIN, Task::ArgoOperate(key.clone()));
         }
     }
@@ -108,6 +110,10 @@ impl World {
     /// The end of an Application: its objects first, itself when they are gone.
     pub(super) fn argo_delete(&mut self, key: &Key) {
         let Some(object) = self.store.get(key).cloned().filter(|object| is_deleting(object)) else { return };
+        if object.get("operation").is_some_and(|operation| !operation.is_null()) {
+            // It is gone on with first.
+            return;
+        }
         let cascades = finalizers(&object).iter().any(|finalizer| finalizer.starts_with(FINALIZER));
         let release = json::text(&object, &["spec", "source", "helm", "releaseName"]);
         if !cascades || self.script.stuck_uninstalls.contains(release) {

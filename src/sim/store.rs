@@ -249,8 +249,9 @@ impl Store {
     ) -> Result<Object, Refusal> {
         let entry = self.entries.get(key).ok_or(Refusal::NotFound)?;
         check(&entry.object, expected)?;
-        let (mut object, managers) = (entry.object.as_ref().clone(), entry.managers.clone());
+        let (mut object, mut managers) = (entry.object.as_ref().clone(), entry.managers.clone());
         change(&mut object);
+        managers.update(actor, &entry.object, &object);
         self.write(actor, key, object, managers)
     }
 

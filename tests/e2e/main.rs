@@ -16,6 +16,7 @@ mod argocd;
 mod control_plane;
 mod controller;
 mod emitted;
+mod failures_on_argo;
 mod faults;
 mod flux;
 mod native_flux;
@@ -91,6 +92,7 @@ fn run_tests() -> ExitCode {
         operate::a_running_release_is_taken_over_from_git,
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         native_flux::plain_depends_on_lets_dependents_go_first,
+        failures_on_argo::a_failed_upgrade_is_left_mended_forward_or_rolled_back,
         rollouts_on_argo::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
         plugin::mistakes_are_told_and_prune_nothing,

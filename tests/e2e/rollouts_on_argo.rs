@@ -83,7 +83,8 @@ async fn goes_in_reverse_and_keeps_its_data(stage: &Stage<'_>) {
 async fn values_that_render_alike(stage: &Stage<'_>) {
     let position = stage.recorder.complete().await.len();
     let mut spec = chain(stage, "1.1.0", ["1.1.0"; 3]).await;
-    spec["components"][1]["values"] = json!({"unused": "value"});
+    let values = json!({"unused": "value", "note": null});
+    spec["components"][1]["values"] = values.clone();
     stage.wants(spec).await;
     stage.has_moved("middle", MOVED_WITHIN).await;
     stage.runs("1.1.0", MOVED_WITHIN).await;
@@ -91,6 +92,11 @@ async fn values_that_render_alike(stage: &Stage<'_>) {
     let tokens = stage.operations(&log, "middle");
     assert_eq!(tokens.len(), 1, "{tokens:?}");
     assert!(tokens[0].is_some(), "an operation of Argo CD's own");
+    let application = log.iter().rev().find(|entry| entry.name == stage.child("middle")).expect("the Application");
+    assert_eq!(
+        application.object["spec"]["source"]["helm"]["valuesObject"], values,
+        "null says that a default is not wanted"
+    );
     for beside in ["base", "roof"] {
         assert_eq!(stage.operations(&log, beside).len(), 0, "{}", tell(&log));
     }

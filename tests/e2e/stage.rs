@@ -98,6 +98,10 @@ impl<'a> Stage<'a> {
         self.bench.cluster().await.delete(&self.packages, &self.name, within).await;
     }
 
+    pub async fn applications(&self) -> Api<DynamicObject> {
+        self.bench.cluster().await.dynamic(APPLICATION.0, APPLICATION.1, &self.name).await
+    }
+
     /// Name of a component's Application.
     pub fn child(&self, component: &str) -> String {
         format!("{}-{component}", self.name)

@@ -278,11 +278,41 @@ fn a_fix_ends_the_operation_that_holds_it_up() {
     assert!(play.rehearsal.now() - began < 30_000, "{}", play.tell());
 }
 
+/// What the fix takes away is not there any more, whoever wrote it how.
+#[test]
+fn a_fix_that_takes_values_away_during_an_operation_takes_them_away() {
+    let mut script = Script::default();
+    script.hanging_syncs.insert(("b".into(), "2.0.0".into()));
+    let mut play = Play::new(Engine::Argo, script);
+    let mut spec = two("1.0.0");
+    play.commit("app", spec.clone());
+    play.until_ready("app");
+    spec["components"][1]["chart"]["version"] = json!("2.0.0");
+    spec["components"][1]["values"] = json!({"hook": "hangs"});
+    play.commit("app", spec);
+    play.rehearsal.run_for(60_000);
+    play.commit("app", two("1.0.0"));
+    play.until_ready("app");
+    let application = play.object(&play.child("app", "b")).unwrap();
+    assert_eq!(*at(application, "/spec/source/helm/valuesObject"), Value::Null, "{}", play.tell());
+}
+
 #[test]
 fn a_rollback_ends_the_operation_that_holds_it_up() {
     let mut play = hangs_at_2_0_0(true);
     play.until("app", "UpgradeRolledBack");
     assert_eq!((play.runs("a").as_deref(), play.runs("b").as_deref()), (Some("1.0.0"), Some("1.0.0")));
+}
+
+/// Without an end it would go on for as long as nobody changes the spec.
+#[test]
+fn a_retry_ends_an_operation_that_hangs() {
+    let mut play = hangs_at_2_0_0(false);
+    play.until("app", "UpgradeFailed");
+    play.rehearsal.world.script.hanging_syncs.clear();
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
 }
 
 /// What it asks for is said once, and it is left to Argo CD.

@@ -261,3 +261,19 @@ fn volume_claims_go_where_the_data_is_to_be_deleted(#[case] engine: Engine) {
     play.until_gone("app");
     assert_eq!(claims(&play), 0, "{}", play.tell());
 }
+
+/// Argo CD goes on with an operation before it looks at a deletion.
+#[test]
+fn an_operation_that_never_ends_does_not_hold_an_uninstallation_up() {
+    let mut script = Script::default();
+    script.hanging_syncs.insert(("b".into(), "2.0.0".into()));
+    let mut play = Play::new(Engine::Argo, script);
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", chain("2.0.0"));
+    play.rehearsal.run_for(60_000);
+    let began = play.rehearsal.now();
+    play.delete("app");
+    play.until_gone("app");
+    assert!(play.rehearsal.now() - began < 30_000, "{}", play.tell());
+}

@@ -100,6 +100,11 @@ pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proo
         Ok(live) => Application::of(live),
         Err(release) => return ArgoRelease { release, proof: proof.clone(), need: None },
     };
+    if !has_exact_source(wanted.manifest, application.object) {
+        let message = format!("{}: spec.source has more than was written", name(application.object));
+        let release = release(ReleaseState::Outdated, message);
+        return ArgoRelease { release, proof: proof.clone(), need: None };
+    }
     if application.annotation(SKIP_RECONCILE) == Some("true") {
         let message = format!("{} has annotation {SKIP_RECONCILE}", name(application.object));
         let release = release(ReleaseState::Suspended, message);
@@ -112,6 +117,20 @@ pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proo
     let message = format!("{}: {message}", name(application.object));
     let release = Release { state, attempts: proof.attempts, trouble: application.trouble(&proof), message };
     ArgoRelease { release, proof, need }
+}
+
+/// Whether a live Application has the source of the wanted one and nothing beside:
+/// a value that somebody added is installed as well. True for every other kind.
+pub fn has_exact_source(wanted: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    let source = |object: &Map<String, Value>| object.get("spec").cloned().unwrap_or_default();
+    text(wanted, &["kind"]) != Some("Application") || spec::same_sources(&source(wanted), &source(live))
+}
+
+/// Whether an operation is under way that goes on until it ends by itself.
+/// Argo CD looks at a deletion only after that (seen on 3.5.7).
+pub fn has_running_operation(application: &Map<String, Value>) -> bool {
+    let operations = Operations::of(application);
+    operations.has_pending() && operations.is_in_progress() && !operations.is_terminating()
 }
 
 /// State, need, and what was found.
@@ -173,7 +192,7 @@ impl<'a> Application<'a> {
         } else if shown {
             self.during_our_operation()
         } else {
-            self.before_our_operation()
+            self.before_our_operation(proof)
         }
     }
 
@@ -193,7 +212,10 @@ impl<'a> Application<'a> {
     }
 
     /// Our token is neither recorded nor shown.
-    fn before_our_operation(&self) -> Answer {
+    fn before_our_operation(&self, proof: &Proof) -> Answer {
+        if proof.token.as_deref().is_some_and(|token| self.operations.asks_for(token)) {
+            return (ReleaseState::Queued, None, "our operation is asked for".to_owned());
+        }
         if self.operations.has_pending() {
             return (ReleaseState::Queued, None, format!("waits for {}", self.operations.describe()));
         }

@@ -18,7 +18,7 @@ const FAILED: &str = "one or more synchronization tasks completed unsuccessfully
 
 impl World {
     pub(in crate::sim) fn argo_operate(&mut self, key: &Key) {
-        let Some(application) = self.store.get(key).cloned().filter(|object| !is_deleting(object)) else { return };
+        let Some(application) = self.store.get(key).cloned() else { return };
         let Some(operation) = application.get("operation").filter(|operation| !operation.is_null()).cloned() else {
             return;
         };
@@ -139,6 +139,9 @@ impl World {
                 state.insert("syncResult".into(), result(source));
             }
         });
+        if self.store.get(key).is_some_and(|object| is_deleting(object)) {
+            self.schedule(NOTICE, Task::ArgoDelete(key.clone()));
+        }
         // What it did is compared as soon as the cluster's events are in.
         self.schedule(NOTICE.min(RESULT + 5), Task::ArgoCompare(key.clone()));
     }

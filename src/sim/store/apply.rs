@@ -8,18 +8,63 @@ use crate::sim::json;
 
 type Path = Vec<String>;
 
-/// The fields each manager has applied.
+/// How a manager came to own a field. What one has applied and what it has
+/// written otherwise are told apart: an apply takes nothing away that the same
+/// manager has patched in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Apply,
+    Update,
+}
+
+type Manager = (&'static str, Way);
+
+/// The fields each manager owns.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Managers(BTreeMap<&'static str, BTreeSet<Path>>);
+pub(super) struct Managers(BTreeMap<Manager, BTreeSet<Path>>);
 
 impl Managers {
     pub(super) fn record(&mut self, manager: &'static str, applied: &Map<String, Value>) {
-        self.0.insert(manager, fields(applied));
+        self.0.insert((manager, Way::Apply), fields(applied));
     }
 
-    fn others_own(&self, manager: &str, path: &Path) -> bool {
+    /// A change that was no apply: who made it owns what it has changed.
+    pub(super) fn update(&mut self, manager: &'static str, before: &Map<String, Value>, after: &Map<String, Value>) {
+        let parts = [&["spec"] as &[&str], &["metadata", "labels"], &["metadata", "annotations"]];
+        for path in parts.into_iter().filter(|path| json::at(before, path) != json::at(after, path)) {
+            let leaves = |object: &Map<String, Value>| {
+                let mut found = BTreeSet::new();
+                let mut start: Path = path.iter().map(|key| (*key).to_owned()).collect();
+                if let Some(Value::Object(part)) = json::at(object, path) {
+                    collect(part, &mut start, &mut found);
+                }
+                found
+            };
+            let (old, new) = (leaves(before), leaves(after));
+            let touched = old.union(&new).filter(|leaf| value(before, leaf) != value(after, leaf));
+            let touched: BTreeSet<Path> = touched.cloned().collect();
+            self.lose((manager, Way::Update), &touched);
+            let owned = self.0.entry((manager, Way::Update)).or_default();
+            owned.retain(|leaf| !touched.contains(leaf));
+            owned.extend(touched.intersection(&new).cloned());
+        }
+    }
+
+    /// Others lose what a manager has given another value.
+    fn lose(&mut self, manager: Manager, changed: &BTreeSet<Path>) {
+        for (_, fields) in self.0.iter_mut().filter(|(other, _)| **other != manager) {
+            fields.retain(|leaf| !changed.contains(leaf));
+        }
+    }
+
+    fn others_own(&self, manager: Manager, path: &Path) -> bool {
         self.0.iter().any(|(other, fields)| *other != manager && fields.contains(path))
     }
+}
+
+fn value<'a>(object: &'a Map<String, Value>, path: &Path) -> Option<&'a Value> {
+    let keys: Vec<&str> = path.iter().map(String::as_str).collect();
+    json::at(object, &keys)
 }
 
 /// The object without what an apply cannot set.
@@ -38,11 +83,15 @@ pub(super) fn apply(
     applied: &Map<String, Value>,
 ) {
     let now = fields(applied);
-    let before = managers.0.get(manager).cloned().unwrap_or_default();
-    for gone in before.difference(&now).filter(|path| !managers.others_own(manager, path)) {
+    let owner = (manager, Way::Apply);
+    let before = managers.0.get(&owner).cloned().unwrap_or_default();
+    for gone in before.difference(&now).filter(|path| !managers.others_own(owner, path)) {
         json::remove(object, gone);
     }
+    let was = object.clone();
     overlay(object, applied, &mut Vec::new());
+    let changed = now.iter().filter(|path| value(&was, path) != value(object, path)).cloned().collect();
+    managers.lose(owner, &changed);
     managers.record(manager, applied);
 }
 

@@ -75,6 +75,11 @@ impl<'a> Operations<'a> {
         self.state.and_then(|state| state.get("operation")).is_some_and(|operation| carries(operation, token))
     }
 
+    /// Whether the operation with our token is asked for.
+    pub fn asks_for(&self, token: &str) -> bool {
+        self.pending.is_some_and(|operation| carries(operation, token))
+    }
+
     /// Whether an operation has begun and not ended.
     pub fn is_in_progress(&self) -> bool {
         matches!(self.phase(), Phase::Running | Phase::Retrying)

@@ -2,6 +2,8 @@
 //!
 //! Argo CD drops zero values from a spec, so two are the same when they are
 //! after that. `valuesObject` is the author's: a `false` in it means something.
+//! But a null says "not there", and not every writer keeps it: Argo CD drops it
+//! from what it says it has compared.
 
 use serde_json::{Map, Value};
 
@@ -28,6 +30,17 @@ pub(super) fn same_source(value: &Value, object: &Map<String, Value>) -> bool {
 /// Whether both name the same `source` and `sources`.
 pub(super) fn same_sources(left: &Value, right: &Value) -> bool {
     ["source", "sources"].into_iter().all(|key| same(left.get(key), right.get(key)))
+}
+
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
 }
 
 fn same(left: Option<&Value>, right: Option<&Value>) -> bool {
@@ -61,5 +74,5 @@ fn normalised(value: &Value) -> Option<Value> {
 
 fn kept(key: &str, value: &Value) -> Option<Value> {
     let is_empty = value.is_null() || value.as_object().is_some_and(Map::is_empty);
-    if key == VALUES { (!is_empty).then(|| value.clone()) } else { normalised(value) }
+    if key == VALUES { (!is_empty).then(|| without_nulls(value.clone())) } else { normalised(value) }
 }

@@ -215,6 +215,25 @@ fn zero_values_that_argo_cd_drops_make_no_difference_and_values_do(ready: Value)
     assert_eq!(seen.release.state, ReleaseState::Progressing);
 }
 
+/// Argo CD writes what it has compared as a merge patch, which drops nulls.
+#[rstest]
+fn values_that_are_null_make_no_difference(ready: Value) {
+    let pointer = "/status/sync/comparedTo/source/helm/valuesObject/unset";
+    assert_eq!(look(with(ready, pointer, json!({"a": null})), &proved()).release.state, ReleaseState::Progressing);
+    let mut application = application();
+    application["status"]["sync"]["comparedTo"]["source"]["helm"]["valuesObject"]["unset"] = Value::Null;
+    assert_eq!(look(application, &proved()).release.state, ReleaseState::Ready);
+}
+
+#[rstest]
+#[case::added_value("/spec/source/helm/valuesObject/extra", json!(1))]
+#[case::added_file("/spec/source/helm/valueFiles", json!(["more.yaml"]))]
+#[case::second_source("/spec/sources", json!([old_source()]))]
+fn a_source_with_more_than_was_written_is_not_judged(ready: Value, #[case] pointer: &str, #[case] value: Value) {
+    let seen = look(with(ready, pointer, value), &proved());
+    assert_eq!((seen.release.state, seen.need), (ReleaseState::Outdated, None));
+}
+
 #[rstest]
 #[case::skipped("/metadata/annotations/argocd.argoproj.io~1skip-reconcile", json!("true"), ReleaseState::Suspended)]
 #[case::deleting("/metadata/deletionTimestamp", json!("2026-11-29T10:00:00Z"), ReleaseState::Deleting)]
