@@ -48,7 +48,8 @@ pub struct RenderContext<'a> {
     pub owner: Owner,
     /// What keeps a DaemonSet's first step small.
     pub guard: CanaryGuard,
-    /// Further annotations of the release's object.
+    /// Further annotations of the release's object. Of Argo CD's tracking id only
+    /// the application is given; what it tracks is added.
     pub annotations: BTreeMap<&'static str, String>,
     /// Engine and what only it needs.
     pub target: Target<'a>,

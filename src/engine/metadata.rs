@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Owner, RenderContext, release_object_name};
+use crate::api::Engine;
 use crate::api::wellknown::{
-    ANNOTATION_DIGEST, ANNOTATION_WAVE, FIELD_MANAGER, FLUX_DISABLED, FLUX_SUBSTITUTE, LABEL_COMPONENT,
-    LABEL_MANAGED_BY, LABEL_PACKAGE,
+    ANNOTATION_DIGEST, ANNOTATION_WAVE, ARGO_TRACKING_ID, FIELD_MANAGER, FLUX_DISABLED, FLUX_SUBSTITUTE,
+    LABEL_COMPONENT, LABEL_MANAGED_BY, LABEL_PACKAGE,
 };
 use crate::package::definition::Component;
 
@@ -40,11 +41,20 @@ pub(super) fn release(component: &Component, context: &RenderContext<'_>) -> Obj
     let mut labels = managed_by(context.owner);
     labels.insert(LABEL_PACKAGE, context.package.name.to_string());
     labels.insert(LABEL_COMPONENT, component.name.to_string());
+    let name = release_object_name(component, context);
     let mut annotations = context.annotations.clone();
+    if let Some(application) = annotations.get_mut(ARGO_TRACKING_ID) {
+        let kind = match context.engine() {
+            Engine::Flux => "helm.toolkit.fluxcd.io/HelmRelease",
+            Engine::Argo => "argoproj.io/Application",
+        };
+        // Argo CD takes an id that names another object for one that was copied.
+        *application = format!("{application}:{kind}:{}/{name}", context.package.namespace);
+    }
     annotations.insert(ANNOTATION_DIGEST, context.digest.to_string());
     annotations.insert(ANNOTATION_WAVE, context.wave.to_string());
     ObjectMeta {
-        name: release_object_name(component, context),
+        name,
         namespace: Some(context.package.namespace.to_string()),
         labels,
         annotations,

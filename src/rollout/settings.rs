@@ -5,7 +5,9 @@ use serde_json::json;
 
 use super::clock::Clock as _;
 use super::release;
+use super::snapshot::Snapshot;
 use super::work::Work;
+use crate::api::wellknown::ARGO_TRACKING_ID;
 use crate::api::{ComponentState, Reason, RevisionPhase};
 use crate::engine::{Manifest, in_place};
 use crate::package::definition::Definition;
@@ -21,7 +23,7 @@ const DIGITS: usize = 16;
 /// once all of them are, so that nothing is forgotten by a restart. Such an edit
 /// of a failed revision counts as a retry.
 pub(crate) fn update(work: &mut Work<'_>, definition: &Definition) {
-    let wanted = fingerprint(definition, work.snapshot.cluster.default_service_account.as_deref());
+    let wanted = fingerprint(work.snapshot, definition);
     let recorded = work.status.settings.clone();
     if recorded.as_deref() == Some(&wanted) {
         return;
@@ -34,7 +36,8 @@ pub(crate) fn update(work: &mut Work<'_>, definition: &Definition) {
     }
 }
 
-fn fingerprint(definition: &Definition, default_account: Option<&str>) -> String {
+fn fingerprint(snapshot: &Snapshot, definition: &Definition) -> String {
+    let default_account = snapshot.cluster.default_service_account.as_deref();
     let account = definition.service_account.as_ref().map(|name| name.as_str()).or(default_account);
     let components: Vec<_> = definition
         .components
@@ -46,6 +49,7 @@ fn fingerprint(definition: &Definition, default_account: Option<&str>) -> String
         "retries": definition.upgrade.retries,
         "account": account,
         "components": components,
+        "tracking": snapshot.package.annotations.get(ARGO_TRACKING_ID),
     });
     hex(&settings.to_string(), DIGITS)
 }

@@ -19,8 +19,10 @@ mod emitted;
 mod failures_on_argo;
 mod faults;
 mod flux;
+mod git_to_argo;
 mod native_flux;
 mod operate;
+mod parent;
 mod plugin;
 mod pods;
 mod processes;
@@ -93,6 +95,7 @@ fn run_tests() -> ExitCode {
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         native_flux::plain_depends_on_lets_dependents_go_first,
         failures_on_argo::a_failed_upgrade_is_left_mended_forward_or_rolled_back,
+        git_to_argo::a_package_goes_from_git_to_its_workloads_and_away,
         rollouts_on_argo::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
         plugin::mistakes_are_told_and_prune_nothing,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::argocd::{APPLICATION, ArgoCd, NAMESPACE};
+use crate::parent::{Parent, README};
+use crate::support::argocd::{APPLICATION, NAMESPACE};
 use crate::support::bench::Bench;
-use crate::support::git::Repository;
 use crate::support::recorder::{Change, Entry, Recorder, describe, first};
 use crate::support::wait;
 use crate::support::{charts, cluster, windlass};
@@ -17,52 +17,6 @@ const FOUR_MOVES: Duration = Duration::from_secs(120);
 
 const DEPLOYMENT: (&str, &str) = ("apps/v1", "Deployment");
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
-
-/// Keeps a directory in Git that holds no Package.
-const README: (&str, &str) = ("packages/README.md", "Packages\n");
-
-/// An Application of our plugin over `packages/` of a repository of its own.
-struct Parent<'a> {
-    argocd: &'a ArgoCd,
-    /// Of the Application, the repository and the test's namespace.
-    name: String,
-    repository: Repository,
-}
-
-impl<'a> Parent<'a> {
-    async fn new(bench: &'a Bench, prefix: &str) -> Self {
-        let argocd = bench.argocd().await;
-        let name = bench.cluster().await.namespace(prefix).await;
-        let repository = bench.repository(&name).await;
-        Self { argocd, name, repository }
-    }
-
-    async fn create(&self, namespace: &str, parameters: Value) {
-        let source = json!({
-            "repoURL": self.repository.file_url(), "path": "packages", "targetRevision": "main",
-            "plugin": {"name": "windlass", "parameters": parameters},
-        });
-        self.argocd.application(&self.name, source, namespace).await;
-    }
-
-    async fn commit(&self, files: &[(&str, &str)]) -> String {
-        let commit = self.repository.commit(files);
-        self.argocd.refresh(&self.name).await;
-        commit
-    }
-
-    async fn remove(&self, files: &[&str]) -> String {
-        let commit = self.repository.remove(files);
-        self.argocd.refresh(&self.name).await;
-        commit
-    }
-
-    /// When its last operation began.
-    async fn last_operation(&self) -> Value {
-        let application = self.argocd.applications().await.get(&self.name).await.expect("the Application");
-        cluster::to_json(&application)["status"]["operationState"]["startedAt"].clone()
-    }
-}
 
 const COMPONENTS: [&str; 4] = ["base", "middle", "top", "roof"];
 

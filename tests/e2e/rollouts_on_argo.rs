@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{APPLICATION, Runs, Stage, tell};
+use crate::stage::{Runs, Stage, tell};
 use crate::support::bench::Bench;
 use crate::support::recorder::{Change, Entry, first};
 
@@ -53,24 +53,12 @@ pub async fn a_chain_moves_in_order_and_is_uninstalled_in_reverse(bench: &Bench)
     goes_in_reverse_and_keeps_its_data(&stage).await;
 }
 
-/// Each is gone, with what it installed, before the one below is asked to go.
 async fn goes_in_reverse_and_keeps_its_data(stage: &Stage<'_>) {
     stage.is_removed(MOVED_WITHIN).await;
     let log = stage.recorder.complete().await;
-    let gone = |kind: &str, name: &str| {
-        let is = |entry: &Entry| entry.kind == kind && entry.name == name && entry.change == Change::Deleted;
-        first(&log, &format!("{kind} {name} gone"), is).version
-    };
-    for (above, below) in [("roof", "middle"), ("middle", "base")] {
-        let asked = first(&log, &format!("{below} asked to go"), |entry| {
-            entry.kind == APPLICATION.1
-                && entry.name == stage.child(below)
-                && entry.object["metadata"]["deletionTimestamp"].is_string()
-        });
-        let last = gone(APPLICATION.1, &stage.child(above)).max(gone("Deployment", above));
-        assert!(last < asked.version, "{above} was not gone when {below} was asked to go\n{}", tell(&log));
-    }
-    gone("ConfigMap", "base-cm");
+    stage.went_in_reverse(&log, &[Runs::Map("base", ""), Runs::Deployment("middle", ""), Runs::Deployment("roof", "")]);
+    let gone = |entry: &Entry| entry.name == "base-cm" && entry.change == Change::Deleted;
+    first(&log, "what is no data gone", gone);
     let claim = log.iter().rev().find(|entry| entry.kind == "PersistentVolumeClaim").expect("a claim");
     let kept = claim.change == Change::Modified && claim.object["metadata"]["deletionTimestamp"].is_null();
     assert!(kept, "{}", tell(&log));

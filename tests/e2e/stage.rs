@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::bench::Bench;
 use crate::support::cluster::to_json;
 use crate::support::processes::Process;
-use crate::support::recorder::{Entry, Recorder, first};
+use crate::support::recorder::{Change, Entry, Recorder, first};
 use crate::support::wait::until;
 
 pub const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
@@ -128,6 +128,25 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// Each is gone, with what it installed, before the one below is asked to go.
+    pub fn went_in_reverse(&self, log: &[Entry], chain: &[Runs<'_>]) {
+        let gone = |kind: &str, name: &str| {
+            let is = |entry: &Entry| entry.kind == kind && entry.name == name && entry.change == Change::Deleted;
+            first(log, &format!("{kind} {name} gone"), is).version
+        };
+        for pair in chain.windows(2) {
+            let [below, above] = pair else { continue };
+            let asked = first(log, &format!("{below:?} asked to go"), |entry| {
+                entry.kind == APPLICATION.1
+                    && entry.name == self.child(below.release())
+                    && entry.object["metadata"]["deletionTimestamp"].is_string()
+            });
+            let (kind, name) = above.object();
+            let last = gone(APPLICATION.1, &self.child(above.release())).max(gone(kind, &name));
+            assert!(last < asked.version, "{above:?} was not gone when {below:?} was asked to go\n{}", tell(log));
+        }
+    }
+
     /// Operations that were asked for, each with our token if it is ours.
     pub fn operations(&self, log: &[Entry], component: &str) -> Vec<Option<String>> {
         let of_it = |entry: &&Entry| entry.kind == APPLICATION.1 && entry.name == self.child(component);
@@ -168,18 +187,23 @@ impl Runs<'_> {
         version
     }
 
+    /// Kind and name of the object that shows it.
+    fn object(&self) -> (&'static str, String) {
+        match self {
+            Self::Map(release, _) => ("ConfigMap", format!("{release}-cm")),
+            Self::Deployment(release, _) => ("Deployment", (*release).to_owned()),
+        }
+    }
+
     pub fn is_shown_by(&self, entry: &Entry) -> bool {
         let (spec, status) = (&entry.object["spec"], &entry.object["status"]);
+        if (entry.kind.as_str(), entry.name.clone()) != self.object() {
+            return false;
+        }
         match self {
-            Self::Map(release, version) => {
-                entry.kind == "ConfigMap"
-                    && entry.name == format!("{release}-cm")
-                    && entry.object["data"]["version"] == *version
-            }
-            Self::Deployment(release, version) => {
-                entry.kind == "Deployment"
-                    && entry.name == *release
-                    && spec["template"]["metadata"]["labels"]["version"] == *version
+            Self::Map(_, version) => entry.object["data"]["version"] == *version,
+            Self::Deployment(_, version) => {
+                spec["template"]["metadata"]["labels"]["version"] == *version
                     && status["observedGeneration"] == entry.object["metadata"]["generation"]
                     && status["updatedReplicas"] == spec["replicas"]
                     && status["availableReplicas"] == spec["replicas"]

@@ -135,3 +135,29 @@ fn a_component_with_another_release_name_is_replaced_only_when_that_is_meant(#[c
     assert_eq!(play.runs("web"), None);
     assert_eq!(play.runs("other").as_deref(), Some("2.0.0"));
 }
+
+/// Children are shown below the Application that applied the Package. Argo CD
+/// takes an id that does not name the very object for a copied one.
+#[rstest]
+#[case::flux(Engine::Flux, "helm.toolkit.fluxcd.io/HelmRelease")]
+#[case::argo(Engine::Argo, "argoproj.io/Application")]
+fn children_are_tracked_by_the_application_that_applied_the_package(#[case] engine: Engine, #[case] kind: &str) {
+    let mut play = Play::new(engine, Script::default());
+    let tracked = |play: &mut Play, application: &str| {
+        let id = format!("{application}:windlass.dev/Package:{NAMESPACE}/app");
+        play.annotate("app", "argocd.argoproj.io/tracking-id", &id);
+    };
+    let annotation =
+        |play: &Play, key: &str| play.object(&play.child("app", "a")).unwrap()["metadata"]["annotations"][key].clone();
+    play.commit("app", package("1.0.0", Vec::new()));
+    tracked(&mut play, "parent");
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    let id = |application: &str| json!(format!("{application}:{kind}:{NAMESPACE}/app-a"));
+    assert_eq!(annotation(&play, "argocd.argoproj.io/tracking-id"), id("parent"));
+    assert_eq!(annotation(&play, "argocd.argoproj.io/sync-options"), json!("Prune=false,Delete=false"));
+    assert_eq!(annotation(&play, "argocd.argoproj.io/compare-options"), json!("IgnoreExtraneous"));
+    tracked(&mut play, "another");
+    play.rehearsal.run_for(60_000);
+    assert_eq!(annotation(&play, "argocd.argoproj.io/tracking-id"), id("another"), "{}", play.tell());
+}

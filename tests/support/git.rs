@@ -40,6 +40,12 @@ impl Repository {
         self.commit(&[])
     }
 
+    /// Undoes the last commit by another one. Gives that.
+    pub fn revert(&self) -> String {
+        self.run(&["revert", "--no-edit", "HEAD"]);
+        self.head()
+    }
+
     pub fn head(&self) -> String {
         self.run(&["rev-parse", "HEAD"]).trim().to_owned()
     }
