@@ -120,7 +120,7 @@ impl Shared {
             return None;
         }
         let number = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
-        if number % every != 0 {
+        if !number.is_multiple_of(every) {
             return None;
         }
         let refused = self.refused.fetch_add(1, Ordering::Relaxed);
