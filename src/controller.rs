@@ -5,6 +5,7 @@
 //! look at it, decide, and do what was decided. Nothing is kept that could not
 //! be read again.
 
+mod access;
 mod cached;
 pub(crate) mod cluster;
 mod events;

@@ -44,6 +44,7 @@ mod prepare;
 mod release;
 mod removal;
 mod replace;
+mod rights;
 mod rollback;
 mod settings;
 mod snapshot;
@@ -76,6 +77,7 @@ use crate::package::violation::Violation;
 pub use decision::{Action, Decision, Event, Precondition, Record};
 pub use needs::{Needs, needs};
 pub use peer::peer;
+pub use rights::Right;
 pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot};
 
 /// How often an object of somebody else that is in the way is looked at again.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use thiserror::Error;
 
+use super::access;
 use super::cluster::{Accounts, RequestError, api, bounded};
 use super::events::Recorder;
 use super::execute::{Executor, WriteError, Written};
@@ -115,6 +116,7 @@ impl Reconciler {
         let as_package = self.accounts.of(&key.0, account.as_deref())?;
         let wanted = [(account, as_package, needs.as_package), (None, self.accounts.own(), needs.as_windlass)];
         snapshot.objects = self.lookups.want(key, &wanted, &self.queue);
+        snapshot.rights = access::ask(self.accounts.own(), &key.0, needs.rights).await?;
         Ok(())
     }
 

@@ -144,6 +144,7 @@ impl View {
             children: children.map(|child| child.live()).collect(),
             sources: sources.map(|source| source.live()).collect(),
             objects: BTreeMap::new(),
+            rights: BTreeMap::new(),
             peers: Vec::new(),
             cluster: self.cluster(&key.0),
         }))

@@ -62,6 +62,7 @@ impl Rehearsal {
             children,
             sources,
             objects: BTreeMap::new(),
+            rights: BTreeMap::new(),
             peers: Vec::new(),
             cluster,
         })

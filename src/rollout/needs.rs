@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::snapshot::{RevisionView, Snapshot};
-use super::{compile, release, removal, uninstall, volumes};
+use super::{Right, compile, release, removal, rights, uninstall, volumes};
 use crate::api::RevisionPhase;
 use crate::engine::ObjectKey;
 use crate::package::definition::ChartSource;
@@ -15,6 +15,8 @@ pub struct Needs {
     pub as_package: BTreeSet<ObjectKey>,
     /// As Windlass itself: accounts and Flux sources.
     pub as_windlass: BTreeSet<ObjectKey>,
+    /// What accounts have to be allowed to do for an uninstall.
+    pub rights: BTreeSet<Right>,
     /// Whether the spec asks for something new: then every release object of
     /// the namespace is looked at once, for foreign ones at our places and for
     /// those that are to be adopted.
@@ -27,6 +29,7 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
     let mut needs = Needs::default();
     if snapshot.package.deleting {
         needs.as_windlass.extend(uninstall::accounts(snapshot));
+        needs.rights.extend(rights::needed(snapshot));
     }
     if let Ok(definition) = &snapshot.package.definition {
         let has_path = definition.components.iter().any(|c| matches!(c.chart, ChartSource::Path(_)));

@@ -2,16 +2,21 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::live::Live;
 use super::operation;
 use super::release;
 use super::replace::hand_over;
+use super::rights;
 use super::volumes;
 use super::work::Work;
 use crate::api::{Blocker, Engine, Reason};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
+
+/// How often a right that an account lacks is looked for again.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Where the removal of some children stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,18 +65,8 @@ fn remove(work: &mut Work<'_>, child: &Live) -> String {
         hand_over(work, child);
         return format!("{name}: handing its release over to another package");
     }
-    if let Some(account) = missing_account(work, child) {
-        work.blocked_by.push(Blocker {
-            kind: account.kind.clone(),
-            namespace: account.namespace.clone(),
-            name: account.name.clone(),
-            reason: "NotFound".into(),
-        });
-        return format!(
-            "{name}: its account {} is gone, and without it the release would be dropped and its objects left: \
-             restore the account, or annotate the Package with deletionPolicy Orphan",
-            account.name
-        );
+    if let Some(message) = lacks_account(work, child) {
+        return format!("{name}: {message}");
     }
     if child.is_deleting() {
         work.actions.extend(operation::end(child));
@@ -119,10 +114,27 @@ fn would_lose_data(work: &mut Work<'_>, child: &Live) -> Option<String> {
     ))
 }
 
-/// The ServiceAccount that the engine needs to uninstall, if it is gone.
-fn missing_account(work: &Work<'_>, child: &Live) -> Option<ObjectKey> {
+/// The account that the engine needs to uninstall is gone, or may not do it any
+/// more: helm-controller would drop the release and leave its objects (measured
+/// on 1.6.3).
+fn lacks_account(work: &mut Work<'_>, child: &Live) -> Option<String> {
+    const OTHERWISE: &str =
+        "without that the release would be dropped and its objects left: restore it, or set deletionPolicy: Orphan";
     let account = release::service_account(child)?;
-    matches!(work.snapshot.objects.get(&account), Some(Lookup::Absent)).then_some(account)
+    let (reason, message) = match work.snapshot.objects.get(&account)? {
+        Lookup::Pending => return Some(format!("its account {} is being looked up", account.name)),
+        Lookup::Absent => ("NotFound", format!("its account {} is gone; {OTHERWISE}", account.name)),
+        Lookup::Found(_) | Lookup::KindUnknown | Lookup::Denied | Lookup::NotImpersonated => {
+            let needed = rights::to_uninstall(child);
+            let lost = needed.into_iter().find(|right| work.snapshot.rights.get(right) == Some(&false))?;
+            // Nobody tells when roles change.
+            work.look_again(ASK_AGAIN);
+            ("Forbidden", format!("its account {} may no longer {lost}; {OTHERWISE}", account.name))
+        }
+    };
+    let (kind, namespace, name) = (account.kind, account.namespace, account.name);
+    work.blocked_by.push(Blocker { kind, namespace, name, reason: reason.into() });
+    Some(message)
 }
 
 /// The engine drops its own list with the child: what the release had is

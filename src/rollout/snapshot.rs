@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::live::Live;
+use super::rights::Right;
 use crate::api::{DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase};
 use crate::engine::ObjectKey;
 use crate::package::definition::Definition;
@@ -29,6 +30,8 @@ pub struct Snapshot {
     pub sources: Vec<Live>,
     /// Objects that [`super::needs()`] asked for.
     pub objects: BTreeMap<ObjectKey, Lookup>,
+    /// What accounts may do, as far as [`super::needs()`] asked and it is known.
+    pub rights: BTreeMap<Right, bool>,
     /// The other Packages. Requirements look at those of the same namespace only.
     pub peers: Vec<Peer>,
     /// Facts about the cluster.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
 use crate::support::bench::Bench;
@@ -64,7 +64,21 @@ pub async fn the_controller_works_with_exactly_its_role(bench: &Bench) {
 
     cluster.apply(&namespace, package(bench, &namespace, "1.1.0").await).await;
     reaches(&packages, &namespace, "Ready", "1.1.0").await;
-    cluster.delete(&packages, &namespace, SOON).await;
+
+    // The account loses its rights before its Package goes: nothing is dropped in silence.
+    let bindings = cluster.dynamic(RBAC, "RoleBinding", &namespace).await;
+    cluster.delete(&bindings, &format!("{namespace}-installs"), SOON).await;
+    packages.delete(&namespace, &DeleteParams::default()).await.expect("a deletion");
+    until(&packages, &namespace, SOON, "the account is named", |package| {
+        let message = to_json(package.ok_or("it is gone")?)["status"]["conditions"][0]["message"].to_string();
+        if message.contains(&format!("its account {ACCOUNT} may no longer")) { Ok(()) } else { Err(message) }
+    })
+    .await;
+    tenant(bench, &namespace).await;
+    until(&packages, &namespace, SOON, "gone", |package| package.map_or(Ok(()), |_| Err("still there".to_owned())))
+        .await;
+    let maps = cluster.dynamic("v1", "ConfigMap", &namespace).await;
+    assert!(maps.get_opt("conf-cm").await.expect("an answer").is_none(), "what the release had is gone");
 }
 
 /// An account that Helm can install with.

@@ -82,6 +82,30 @@ fn an_account_that_is_gone_blocks_the_uninstallation_by_name() {
     assert_eq!(play.rehearsal.world.store.list("Deployment").count(), 0);
 }
 
+/// The RoleBinding went first: the account is there and may do nothing.
+#[test]
+fn an_account_without_its_rights_blocks_the_uninstallation_by_name() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.apply(&json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer", "namespace": NAMESPACE},
+    }));
+    let mut spec = chain("1.0.0");
+    spec["serviceAccountName"] = json!("deployer");
+    play.commit("app", spec);
+    play.until_ready("app");
+    play.rehearsal.faults.distortion = Some(|snapshot| {
+        snapshot.rights = windlass::rollout::needs(snapshot).rights.into_iter().map(|right| (right, false)).collect();
+    });
+    play.delete("app");
+    play.rehearsal.run_for(1_200_000);
+    let blocked = play.status("app").blocked_by;
+    assert_eq!((blocked[0].kind.as_str(), blocked[0].reason.as_str()), ("ServiceAccount", "Forbidden"));
+    assert!(play.message("app").contains("its account deployer may no longer"), "{}", play.message("app"));
+    assert!(["a", "b", "c"].iter().all(|release| play.runs(release).is_some()));
+    play.rehearsal.faults.distortion = None;
+    play.until_gone("app");
+}
+
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]
