@@ -108,3 +108,24 @@ impl Headline {
         conditions
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_in_the_documentation_is_the_code() {
+        let text = include_str!("../../docs/reference.md");
+        let row = |reason: &Reason| {
+            let headline = Headline::new(*reason, "");
+            let beside = match headline.motion {
+                Motion::Still => "",
+                Motion::Reconciling => "Reconciling ",
+                Motion::Stalled => "Stalled ",
+            };
+            format!("| `{reason}` | {} | {beside}|\n", headline.ready.as_str())
+        };
+        let table: String = Reason::ALL.iter().map(row).collect();
+        assert!(text.contains(&table), "docs/reference.md wants:\n{table}");
+    }
+}

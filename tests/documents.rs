@@ -1,0 +1,12 @@
+//! The documentation of the controller says what the code does: every field,
+//! reason, flag and metric is in it, and nothing that is not there.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+mod common;
+
+#[path = "documents/markdown.rs"]
+mod markdown;
+
+#[path = "documents/reference.rs"]
+mod reference;
