@@ -10,3 +10,5 @@ mod markdown;
 
 #[path = "documents/reference.rs"]
 mod reference;
+#[path = "documents/troubleshooting.rs"]
+mod troubleshooting;
