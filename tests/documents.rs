@@ -8,6 +8,8 @@ mod common;
 #[path = "documents/markdown.rs"]
 mod markdown;
 
+#[path = "documents/operating.rs"]
+mod operating;
 #[path = "documents/reference.rs"]
 mod reference;
 #[path = "documents/troubleshooting.rs"]

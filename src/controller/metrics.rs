@@ -124,3 +124,53 @@ impl Default for Metrics {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Condition;
+
+    /// One of everything, so that every metric is written.
+    fn text() -> String {
+        let metrics = Metrics::new();
+        metrics.wrote("Apply");
+        metrics.reconciled(Ended::Well, 0.1);
+        let mut status = PackageStatus::default();
+        status.conditions.push(Condition {
+            type_: "Ready".to_owned(),
+            status: "True".to_owned(),
+            reason: "Ready".to_owned(),
+            message: String::new(),
+            observed_generation: None,
+            last_transition_time: crate::api::Time(jiff::Timestamp::UNIX_EPOCH),
+        });
+        metrics.observe(&("packages".to_owned(), "app".to_owned()), &status);
+        metrics.text()
+    }
+
+    /// Names of the labels of a sample; buckets are part of the type.
+    fn labels(sample: &str) -> Vec<&str> {
+        let inner = sample.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(inner, _)| inner);
+        let names = inner.split(',').filter_map(|label| label.split_once('=')).map(|(name, _)| name);
+        names.filter(|name| *name != "le").collect()
+    }
+
+    #[test]
+    fn the_documentation_lists_every_metric_and_no_other() {
+        let (text, document) = (text(), include_str!("../../docs/operating.md"));
+        let documented: Vec<&str> = document.lines().filter(|line| line.starts_with("| `windlass_")).collect();
+        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+        let mut known = 0;
+        for (family, kind) in types {
+            let name = if kind == "counter" { format!("{family}_total") } else { family.to_owned() };
+            let row = documented.iter().find(|row| row.starts_with(&format!("| `{name}` | {kind} | ")));
+            let row = row.unwrap_or_else(|| panic!("docs/operating.md lacks `{name}` ({kind})"));
+            let sample = text.lines().find(|line| line.starts_with(family)).unwrap();
+            for label in labels(sample) {
+                assert!(row.contains(&format!("`{label}`")), "{name} has label {label}: {row}");
+            }
+            known += 1;
+        }
+        assert_eq!(known, documented.len(), "{text}");
+    }
+}
