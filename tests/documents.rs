@@ -12,5 +12,7 @@ mod markdown;
 mod operating;
 #[path = "documents/reference.rs"]
 mod reference;
+#[path = "documents/security.rs"]
+mod security;
 #[path = "documents/troubleshooting.rs"]
 mod troubleshooting;
