@@ -8,6 +8,8 @@ mod common;
 #[path = "documents/markdown.rs"]
 mod markdown;
 
+#[path = "documents/messages.rs"]
+mod messages;
 #[path = "documents/operating.rs"]
 mod operating;
 #[path = "documents/reference.rs"]

@@ -33,6 +33,13 @@ pub fn rows(text: &str) -> Vec<Vec<&str>> {
     rows
 }
 
+/// Rows of the tables whose first column has a heading.
+pub fn rows_below<'a>(text: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
+    let first = format!("| {heading} |");
+    let tables = text.split("\n\n").filter(|block| block.starts_with(&first));
+    tables.flat_map(rows).collect()
+}
+
 /// Texts of the fences of a language.
 pub fn fences<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     let open = format!("\n```{language}\n");
