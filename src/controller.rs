@@ -32,7 +32,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use cluster::{Accounts, RequestError, bounded};
+use cluster::{Accounts, RequestError};
 use execute::WriteError;
 use kinds::Kind;
 use lease::{Election, Leadership};
@@ -42,8 +42,6 @@ use reconcile::{ReconcileError, Reconciler};
 use settings::Settings;
 use view::View;
 use watch::Watches;
-
-use crate::package::version::Version;
 
 /// Why the controller ends by itself.
 #[derive(Debug, Error)]
@@ -74,8 +72,7 @@ pub async fn run(config: Config, settings: Settings) -> Result<(), ControllerErr
     let view = Arc::new(View::new(settings.clone()));
     let queue = Arc::new(Queue::default());
     let metrics = Arc::new(Metrics::new());
-    let version = bounded(accounts.own().apiserver_version()).await?;
-    let kubernetes = Version::parse(version.git_version.split(['+', '-']).next().unwrap_or_default()).ok();
+    let kubernetes = watch::kubernetes_version(accounts.own()).await?;
     view.change_facts(|facts| facts.kubernetes = kubernetes);
     let mut tasks = JoinSet::new();
     start_watches(&mut tasks, &accounts, &view, &queue, &settings);
@@ -117,6 +114,7 @@ fn start_watches(
     tasks.spawn(watches.clone().follow(Kind::Package));
     tasks.spawn(watches.clone().follow(Kind::PackageRevision));
     tasks.spawn(watches.clone().follow_namespaces());
+    tasks.spawn(watches.clone().follow_version());
     tasks.spawn(watches.follow_definitions());
 }
 
@@ -130,7 +128,7 @@ async fn lead(
     metrics: Arc<Metrics>,
     settings: Settings,
 ) -> Result<(), ControllerError> {
-    while !server::unread(&view).is_empty() || view.facts().engines.is_empty() {
+    while !server::unread(&view).is_empty() {
         tokio::select! {
             ended = tasks.join_next() => return Err(task_ended(ended)),
             () = tokio::time::sleep(Duration::from_millis(20)) => {}
@@ -151,6 +149,7 @@ async fn lead(
         accounts,
         leadership,
         metrics,
+        watch_namespace: settings.watch_namespace.clone(),
     });
     for _ in 0..settings.concurrency.max(1) {
         tasks.spawn(work(reconciler.clone()));

@@ -76,7 +76,7 @@ use crate::package::violation::Violation;
 
 pub use decision::{Action, Decision, Event, Precondition, Record};
 pub use needs::{Needs, needs};
-pub use peer::peer;
+pub use peer::{Found, peer, sort};
 pub use rights::Right;
 pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot};
 

@@ -64,6 +64,8 @@ pub const FLUX_OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
 /// Asks a Flux object for a reconciliation (`status.lastHandledReconcileAt` answers).
 pub const FLUX_RECONCILE: &str = "reconcile.fluxcd.io/requestedAt";
 
+/// Argo CD's name for the cluster it runs in.
+pub const ARGO_IN_CLUSTER: &str = "https://kubernetes.default.svc";
 /// Argo CD's tracking annotation (default tracking method since 3.0).
 pub const ARGO_TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 /// Argo CD: options for the comparison of one object.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::builder::BoolishValueParser;
 use tracing_subscriber::EnvFilter;
 
 use super::{Exit, Streams};
@@ -27,7 +28,7 @@ pub struct Arguments {
     #[arg(long, env = "WINDLASS_DEFAULT_SERVICE_ACCOUNT")]
     default_service_account: Option<String>,
     /// Refuse Packages without a ServiceAccount.
-    #[arg(long, env = "WINDLASS_REQUIRE_SERVICE_ACCOUNT")]
+    #[arg(long, env = "WINDLASS_REQUIRE_SERVICE_ACCOUNT", value_parser = BoolishValueParser::new())]
     require_service_account: bool,
     /// How long Packages that require others must be unchanged before they start.
     #[arg(long, env = "WINDLASS_REQUIREMENTS_SETTLE", default_value = "2s", value_parser = duration)]
@@ -45,7 +46,7 @@ pub struct Arguments {
     #[arg(long, env = "WINDLASS_LISTEN", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
     /// Log as JSON.
-    #[arg(long, env = "WINDLASS_LOG_JSON")]
+    #[arg(long, env = "WINDLASS_LOG_JSON", value_parser = BoolishValueParser::new())]
     log_json: bool,
 }
 

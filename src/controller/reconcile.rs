@@ -16,11 +16,11 @@ use super::lookups::Lookups;
 use super::metrics::Metrics;
 use super::queue::Queue;
 use super::store::PackageKey;
-use super::view::{self, View};
-use crate::api::wellknown::ANNOTATION_ADOPT;
+use super::view::View;
 use crate::api::{PackageStatus, Reason};
 use crate::package::names::NameError;
-use crate::rollout::{self, Decision, Snapshot};
+use crate::rollout::live::Live;
+use crate::rollout::{self, Decision, Found, Snapshot};
 
 /// Everything one look needs.
 pub struct Reconciler {
@@ -38,6 +38,8 @@ pub struct Reconciler {
     pub metrics: Arc<Metrics>,
     /// Events.
     pub recorder: Recorder,
+    /// The only namespace that is looked at, if there is one.
+    pub watch_namespace: Option<String>,
 }
 
 /// Why a look did not come to its end.
@@ -123,23 +125,28 @@ impl Reconciler {
     /// Release objects that are not watched because they are not ours: those at
     /// the places of our children, and those given to us.
     async fn foreign(&self, key: &PackageKey, snapshot: &mut Snapshot, kind: Kind) -> Result<(), ReconcileError> {
-        let objects = api(self.accounts.own(), &key.0, &kind.resource());
-        let list = bounded(objects.list(&ListParams::default())).await?;
-        let prefix = format!("{}-", key.1);
-        let given = format!("{}/{}/", key.0, key.1);
-        let ours = |object: &kube::api::DynamicObject| {
-            let name = object.metadata.name.as_deref().unwrap_or_default();
-            let adopt = object.metadata.annotations.as_ref().and_then(|all| all.get(ANNOTATION_ADOPT));
-            name.starts_with(&prefix) || adopt.is_some_and(|adopt| adopt.starts_with(&given))
-        };
         let resource = kind.resource();
-        let found = list.items.into_iter().filter(ours).filter_map(|object| {
+        let namespace = self.watch_namespace.as_deref().unwrap_or_default();
+        let objects = api(self.accounts.own(), namespace, &resource);
+        let list = bounded(objects.list(&ListParams::default())).await?;
+        let own = rollout::peer(snapshot);
+        let found = list.items.into_iter().filter_map(|object| {
             let mut value = serde_json::to_value(object).ok()?.as_object().cloned()?;
             value.insert("apiVersion".into(), resource.api_version.clone().into());
             value.insert("kind".into(), resource.kind.clone().into());
             Some(value)
         });
-        view::add_foreign(snapshot, found.collect());
+        let found: Vec<Live> = found.map(Live::new).collect();
+        tracing::debug!(package = key.1, kind = kind.as_str(), found = found.len(), "looked for releases of others");
+        for live in found {
+            match rollout::sort(&own, &live) {
+                Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
+                    snapshot.children.push(live);
+                }
+                Found::Other => snapshot.others.push(live),
+                Found::Child | Found::Nothing => {}
+            }
+        }
         Ok(())
     }
 

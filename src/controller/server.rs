@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use super::kinds::Kind;
 use super::metrics::Metrics;
-use super::view::View;
+use super::view::{Facts, View};
 
 /// Serves until the process ends.
 ///
@@ -44,7 +44,10 @@ fn ready(view: &View) -> (StatusCode, String) {
 
 /// Kinds that are installed and have not been read completely.
 pub fn unread(view: &View) -> Vec<&'static str> {
-    let engines = view.facts().engines;
+    let Facts { engines, discovered, .. } = view.facts();
+    if !discovered {
+        return vec!["CustomResourceDefinition"];
+    }
     let expected = Kind::ALL.into_iter().filter(|kind| kind.engine().is_none_or(|engine| engines.contains(&engine)));
     expected.filter(|kind| !view.store(*kind).is_synced()).map(Kind::as_str).collect()
 }

@@ -17,12 +17,13 @@ use crate::package::definition;
 use crate::package::names::{NameError, PackageName};
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
-use crate::rollout::live::Live;
 use crate::rollout::{Cluster, PackageView, Peer, RevisionView, Snapshot};
 
 /// Facts about the cluster that change seldom.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
+    /// Whether it is known which kinds are installed.
+    pub discovered: bool,
     /// Engines whose kinds are installed.
     pub engines: BTreeSet<Engine>,
     /// Version of Kubernetes.
@@ -145,6 +146,7 @@ impl View {
             sources: sources.map(|source| source.live()).collect(),
             objects: BTreeMap::new(),
             rights: BTreeMap::new(),
+            others: Vec::new(),
             peers: Vec::new(),
             cluster: self.cluster(&key.0),
         }))
@@ -251,16 +253,6 @@ fn revision(cached: &Cached) -> Result<RevisionView, serde_json::Error> {
         spec: revision.spec,
         status: revision.status.unwrap_or_default(),
     })
-}
-
-/// Foreign objects at the places of children, and those that may be adopted.
-pub fn add_foreign(snapshot: &mut Snapshot, found: Vec<Map<String, Value>>) {
-    for object in found {
-        let live = Live::new(object);
-        if !snapshot.children.iter().any(|known| known.key() == live.key()) {
-            snapshot.children.push(live);
-        }
-    }
 }
 
 fn text(metadata: &Map<String, Value>, key: &str) -> String {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::Namespace;
@@ -15,6 +16,7 @@ use kube::{Api, ResourceExt as _};
 use tokio::task::JoinSet;
 
 use super::cached::Cached;
+use super::cluster::{RequestError, bounded};
 use super::kinds::Kind;
 use super::queue::Queue;
 use super::settings::Settings;
@@ -22,9 +24,36 @@ use super::store::{Store, Taken};
 use super::view::{View, package_key};
 use crate::api::Engine;
 use crate::api::wellknown::{ANNOTATION_ARGO_PROJECT, FIELD_MANAGER, LABEL_MANAGED_BY};
+use crate::package::version::Version;
 
 /// Objects per page of a list: more would leave garbage in the heap.
 const PAGE: u32 = 100;
+
+/// Whom a change of an object concerns.
+struct Concerned {
+    namespace: String,
+    name: String,
+    package: Option<String>,
+}
+
+impl Concerned {
+    fn of(object: &Cached) -> Self {
+        let key = object.key();
+        let package = object.package().map(str::to_owned);
+        Self { namespace: key.namespace.clone(), name: key.name.clone(), package }
+    }
+}
+
+const ASK_FOR_VERSION: Duration = Duration::from_secs(300);
+
+/// Version of Kubernetes, without what its builders add.
+///
+/// # Errors
+/// When the API server does not say.
+pub async fn kubernetes_version(client: Client) -> Result<Option<Version>, RequestError> {
+    let version = bounded(client.apiserver_version()).await?;
+    Ok(Version::parse(version.git_version.split(['+', '-']).next().unwrap_or_default()).ok())
+}
 
 /// What all watches need.
 #[derive(Clone)]
@@ -66,15 +95,17 @@ impl Watches {
             Event::Init => store.begin_list(),
             Event::InitApply(object) | Event::Apply(object) => {
                 self.note(kind, &object);
-                self.wake(kind, &object);
-                if store.put(object) == Taken::No {
-                    tracing::trace!(kind = kind.as_str(), "nothing new");
+                let concerned = Concerned::of(&object);
+                // Whoever is woken must see it: first it is kept.
+                match store.put(object) {
+                    Taken::Yes => self.wake(kind, &concerned),
+                    Taken::No => tracing::trace!(kind = kind.as_str(), "nothing new"),
                 }
             }
-            Event::InitDone => store.end_list().iter().for_each(|gone| self.wake(kind, gone)),
+            Event::InitDone => store.end_list().iter().for_each(|gone| self.wake(kind, &Concerned::of(gone))),
             Event::Delete(object) => {
                 store.remove(object.key());
-                self.wake(kind, &object);
+                self.wake(kind, &Concerned::of(&object));
             }
         }
     }
@@ -87,12 +118,13 @@ impl Watches {
         }
     }
 
-    fn wake(&self, kind: Kind, object: &Cached) {
-        match (kind, object.package()) {
-            (Kind::Package, _) => self.queue.wake(package_key(object)),
-            (_, Some(package)) => self.queue.wake((object.key().namespace.clone(), package.to_owned())),
+    fn wake(&self, kind: Kind, concerned: &Concerned) {
+        let Concerned { namespace, name, package } = concerned;
+        match (kind, package) {
+            (Kind::Package, _) => self.queue.wake((namespace.clone(), name.clone())),
+            (_, Some(package)) => self.queue.wake((namespace.clone(), package.clone())),
             // A source is shared: whoever waits for one looks again.
-            (_, None) => self.wake_namespace(&object.key().namespace),
+            (_, None) => self.wake_namespace(namespace),
         }
     }
 
@@ -113,14 +145,15 @@ impl Watches {
         let mut started: BTreeSet<Kind> = BTreeSet::new();
         let mut present: BTreeSet<String> = BTreeSet::new();
         let mut tasks = JoinSet::new();
+        let mut listed = false;
         while let Some(event) = events.next().await {
             match event {
-                Ok(Event::Init) => present.clear(),
+                Ok(Event::Init) => (present, listed) = (BTreeSet::new(), false),
                 Ok(Event::InitApply(definition) | Event::Apply(definition)) => {
                     self.note_definition(&definition);
                     present.insert(definition.name_any());
                 }
-                Ok(Event::InitDone) => {}
+                Ok(Event::InitDone) => listed = true,
                 Ok(Event::Delete(definition)) => {
                     present.remove(&definition.name_any());
                 }
@@ -134,7 +167,10 @@ impl Watches {
                     tasks.spawn(self.clone().follow(kind));
                 }
             }
-            self.note_engines(&present);
+            // Half a list would tell of engines that go.
+            if listed {
+                self.note_engines(&present);
+            }
         }
     }
 
@@ -155,8 +191,24 @@ impl Watches {
         let installed =
             [Engine::Flux, Engine::Argo].into_iter().filter(|e| present.contains(&release(*e).definition()));
         let installed: BTreeSet<Engine> = installed.collect();
-        if self.view.change_facts(|facts| facts.engines = installed) {
+        if self.view.change_facts(|facts| (facts.engines, facts.discovered) = (installed, true)) {
             self.wake_all();
+        }
+    }
+
+    /// Asks now and then which version the cluster has: nobody tells when it is
+    /// upgraded.
+    pub async fn follow_version(self) {
+        loop {
+            tokio::time::sleep(ASK_FOR_VERSION).await;
+            match kubernetes_version(self.client.clone()).await {
+                Ok(version) => {
+                    if self.view.change_facts(|facts| facts.kubernetes = version) {
+                        self.wake_all();
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "the version of the cluster is not known"),
+            }
         }
     }
 

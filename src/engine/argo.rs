@@ -13,7 +13,7 @@ use super::hook;
 use super::manifest::Manifest;
 use super::metadata::{self, Object};
 use super::{CanaryGuard, RenderContext, RenderError, Rendered};
-use crate::api::wellknown::{ARGO_FINALIZER, POD_SECURITY_ENFORCE};
+use crate::api::wellknown::{ARGO_FINALIZER, ARGO_IN_CLUSTER, POD_SECURITY_ENFORCE};
 use crate::api::{ComponentSource, UpgradeCrds};
 use crate::package::definition::{ChartSource, Component, PathChart, RepositoryChart};
 
@@ -38,7 +38,7 @@ pub enum Destination {
 impl Destination {
     /// The cluster that Argo CD itself runs in.
     pub fn in_cluster() -> Self {
-        Self::Server("https://kubernetes.default.svc".to_owned())
+        Self::Server(ARGO_IN_CLUSTER.to_owned())
     }
 }
 

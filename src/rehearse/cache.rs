@@ -23,6 +23,12 @@ impl Cache {
         self.objects.get(key)
     }
 
+    /// Objects of a kind in all namespaces.
+    pub fn list_all<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (&'a Key, &'a Object)> {
+        let of_kind = self.objects.iter().filter(move |(key, _)| key.kind == kind);
+        of_kind.map(|(key, object)| (key.as_ref(), object))
+    }
+
     /// Objects of a kind in a namespace.
     pub fn list<'a>(&'a self, kind: &'a str, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Object)> {
         let of_kind = self.objects.iter().filter(move |(key, _)| key.kind == kind && key.namespace == namespace);

@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use super::Rehearsal;
 use super::packages::text;
 use super::process::PackageId;
-use crate::api::wellknown::{ANNOTATION_ADOPT, FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
+use crate::api::wellknown::{FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
 use crate::engine::ObjectKey;
-use crate::package::names::child_name;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
-use crate::rollout::{Cluster, PackageView, Snapshot, needs};
+use crate::rollout::{Cluster, Found, PackageView, Snapshot, needs, peer, sort};
 use crate::sim::{Key, Object};
 
+const RELEASES: [&str; 2] = ["HelmRelease", "Application"];
 const SOURCES: [&str; 4] = ["HelmRepository", "HelmChart", "OCIRepository", "GitRepository"];
 
 impl Rehearsal {
@@ -32,7 +32,11 @@ impl Rehearsal {
                 peer
             })
             .collect();
-        let wanted = needs(&snapshot);
+        let mut wanted = needs(&snapshot);
+        if wanted.foreign_releases {
+            self.add_releases_of_others(&mut snapshot);
+            wanted = needs(&snapshot);
+        }
         let keys: BTreeSet<ObjectKey> = wanted.as_package.into_iter().chain(wanted.as_windlass).collect();
         snapshot.objects = keys.iter().map(|key| (key.clone(), self.look_up(key))).collect();
         let own = self.process.peers.get(id);
@@ -63,27 +67,34 @@ impl Rehearsal {
             sources,
             objects: BTreeMap::new(),
             rights: BTreeMap::new(),
+            others: Vec::new(),
             peers: Vec::new(),
             cluster,
         })
     }
 
-    /// Labelled children, and whatever stands where one is wanted or is given.
+    /// Labelled children.
     fn children(&self, package: &PackageView) -> Vec<Live> {
-        let names: BTreeSet<String> = package
-            .definition
-            .iter()
-            .flat_map(|definition| definition.components.iter().map(|c| child_name(&definition.name, &c.name)))
-            .collect();
-        let given = format!("{}/{}/", package.namespace, package.name);
-        let concerns = |key: &Key, object: &Map<String, Value>| {
+        let ours = |object: &Map<String, Value>| {
             text(object, &["metadata", "labels", LABEL_PACKAGE]) == package.name.as_str()
-                || names.contains(&key.name)
-                || text(object, &["metadata", "annotations", ANNOTATION_ADOPT]).starts_with(&given)
+                && text(object, &["metadata", "labels", LABEL_MANAGED_BY]) == FIELD_MANAGER
         };
-        let kinds = ["HelmRelease", "Application"];
-        let objects = kinds.iter().flat_map(|kind| self.process.cache.list(kind, &package.namespace));
-        objects.filter(|(key, object)| concerns(key, object)).map(|(_, object)| live(object)).collect()
+        let objects = RELEASES.iter().flat_map(|kind| self.process.cache.list(kind, &package.namespace));
+        objects.filter(|(_, object)| ours(object)).map(|(_, object)| live(object)).collect()
+    }
+
+    fn add_releases_of_others(&self, snapshot: &mut Snapshot) {
+        let own = peer(snapshot);
+        for (_, object) in RELEASES.iter().flat_map(|kind| self.process.cache.list_all(kind)) {
+            let live = live(object);
+            match sort(&own, &live) {
+                Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
+                    snapshot.children.push(live);
+                }
+                Found::Other => snapshot.others.push(live),
+                Found::Child | Found::Nothing => {}
+            }
+        }
     }
 
     fn cluster(&self, package: &PackageView) -> Cluster {

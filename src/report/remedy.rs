@@ -22,9 +22,7 @@ pub const fn remedy(reason: Reason) -> &'static str {
         Reason::RollbackRefused => {
             "Fix forward, or use `windlass rollback --force` if you know that the older version can run on this data."
         }
-        Reason::SourceNotFound => {
-            "Check repository, name and version of the chart, and the credentials; nothing was changed yet."
-        }
+        Reason::SourceNotFound => "Check repository, name and version of the chart, and the credentials.",
         Reason::HookFailed => {
             "Read the logs of the hook, whose release is kept; then change the spec, or `windlass retry`."
         }

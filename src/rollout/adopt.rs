@@ -186,7 +186,7 @@ fn other_values(rendered: &Manifest, live: &Live) -> Option<String> {
     if let Some(path) = OTHER_WAYS.into_iter().find(|path| there(path).is_some()) {
         return Some(format!("{} has no counterpart in a Package", path.join(".")));
     }
-    if there(&["spec", "valuesFrom"]) != at(rendered.as_map(), &["spec", "valuesFrom"]) {
+    if references(there(&["spec", "valuesFrom"])) != references(at(rendered.as_map(), &["spec", "valuesFrom"])) {
         return Some("spec.valuesFrom differs from the component's: take over what runs, then change it".to_owned());
     }
     let nothing = Value::Object(Map::new());
@@ -198,6 +198,21 @@ fn other_values(rendered: &Manifest, live: &Live) -> Option<String> {
         let place = place.trim_end_matches('.');
         Some(format!("{place} differs from the component's values: take over what runs, then change it"))
     })
+}
+
+/// References to values with what Flux takes where nothing is said.
+fn references(list: Option<&Value>) -> Vec<Value> {
+    let list = list.and_then(Value::as_array).into_iter().flatten();
+    list.cloned()
+        .map(|mut reference| {
+            if let Some(fields) = reference.as_object_mut() {
+                fields.entry("valuesKey").or_insert_with(|| "values.yaml".into());
+                fields.entry("optional").or_insert(Value::Bool(false));
+                fields.sort_keys();
+            }
+            reference
+        })
+        .collect()
 }
 
 fn first_difference(wanted: &Value, found: &Value) -> Option<String> {

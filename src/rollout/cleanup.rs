@@ -53,10 +53,11 @@ pub(crate) fn hold_revisions(work: &mut Work<'_>) {
         let number = Some(revision.number());
         let in_use = number == verified || number == target || revision.number() == work.latest.number();
         let (name, uid) = (revision.name.clone(), revision.uid.clone());
-        match (in_use && !revision.deleting, revision.held) {
-            (true, false) => work.actions.push(Action::HoldRevision { name, uid }),
+        match (in_use, revision.held) {
+            // A finalizer cannot be put on what is going.
+            (true, false) if !revision.deleting => work.actions.push(Action::HoldRevision { name, uid }),
             (false, true) => work.actions.push(Action::ReleaseRevision { name, uid }),
-            (true, true) | (false, false) => {}
+            (true, _) | (false, false) => {}
         }
     }
 }

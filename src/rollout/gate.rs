@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use super::adopt;
 use super::history::History;
 use super::live::Live;
 use super::release;
 use super::snapshot::{Peer, RevisionView, Snapshot};
 use super::wanted::Wanted;
+use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{Blocker, Claim, Reason};
 use crate::engine::ObjectKey;
 use crate::package::definition::{Definition, Requirement};
@@ -126,6 +128,26 @@ fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
                 kind: key.kind.clone(),
                 namespace: key.namespace.clone(),
                 name: key.name.clone(),
+                reason: Reason::Conflict.to_string(),
+            });
+        }
+    }
+    for (component, _) in wanted.releases() {
+        let holds = |live: &&Live| {
+            release::holds(live, &component.release) && !adopt::is_given(snapshot, &component.name, live)
+        };
+        if let Some(other) = snapshot.others.iter().find(holds) {
+            let (key, name) = (other.key(), &component.release.name);
+            messages.push(format!(
+                "{key} holds release {name} of component `{}`: remove it so that its release stays, or annotate it \
+                 {ANNOTATION_ADOPT}: {}",
+                component.name,
+                adopt::given_to(snapshot, &component.name)
+            ));
+            blocked_by.push(Blocker {
+                kind: key.kind,
+                namespace: key.namespace,
+                name: key.name,
                 reason: Reason::Conflict.to_string(),
             });
         }

@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::api::wellknown::{ANNOTATION_DIGEST, ANNOTATION_WAVE, LABEL_COMPONENT, LABEL_PACKAGE};
+use crate::api::wellknown::{
+    ANNOTATION_DIGEST, ANNOTATION_WAVE, FIELD_MANAGER, LABEL_COMPONENT, LABEL_MANAGED_BY, LABEL_PACKAGE,
+};
 use crate::engine::ObjectKey;
 
 /// An object as it was last seen.
@@ -58,9 +60,10 @@ impl Live {
         self.label(LABEL_COMPONENT)
     }
 
-    /// Name of the Package it says it belongs to.
+    /// Name of the Package it belongs to. What is rendered for Git names one as
+    /// well, but is not ours.
     pub fn package(&self) -> Option<&str> {
-        self.label(LABEL_PACKAGE)
+        self.label(LABEL_PACKAGE).filter(|_| self.label(LABEL_MANAGED_BY) == Some(FIELD_MANAGER))
     }
 
     /// The digest it says it was rendered from. No proof by itself: it survives edits.

@@ -9,6 +9,7 @@ use super::release;
 use super::snapshot::{Peer, Required, Snapshot};
 use super::wanted::Wanted;
 use crate::api::RevisionPhase;
+use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::engine::ObjectKey;
 use crate::package::definition::{Definition, Requirement};
 use crate::package::version::Version;
@@ -49,6 +50,35 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
             .chain(own.iter().map(|child| child.key()))
             .collect(),
         sources: sources(snapshot),
+    }
+}
+
+/// Where an object of an engine, found in the cluster, belongs in a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// At the place of a child, or given to this Package.
+    Child,
+    /// It holds a release that the Package claims.
+    Other,
+    /// It does not matter.
+    Nothing,
+}
+
+/// Sorts an object that somebody else may own; `own` is the Package as the
+/// others see it.
+pub fn sort(own: &Peer, live: &Live) -> Found {
+    let key = live.key();
+    let given = format!("{}/{}/", own.namespace, own.name);
+    let here = key.namespace == own.namespace;
+    let is_given = live.annotation(ANNOTATION_ADOPT).is_some_and(|adopt| adopt.starts_with(&given));
+    if here && (own.children.contains(&key) || is_given) {
+        Found::Child
+    } else if here && live.package() == Some(own.name.as_str()) {
+        Found::Nothing
+    } else if own.claims.iter().any(|claim| release::holds(live, claim)) {
+        Found::Other
+    } else {
+        Found::Nothing
     }
 }
 

@@ -8,7 +8,9 @@ use super::live::{Live, key_of};
 use super::operation;
 use super::prepare;
 use super::work::Work;
-use crate::api::wellknown::{ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_TRACKING_ID, FLUX_RECONCILE};
+use crate::api::wellknown::{
+    ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_IN_CLUSTER, ARGO_TRACKING_ID, FLUX_RECONCILE,
+};
 use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
 use crate::engine::{Manifest, ObjectKey, observe};
 use crate::ready::owned;
@@ -125,6 +127,22 @@ pub(crate) fn claim(child: &Live) -> Option<Claim> {
             Some(Claim { storage_namespace: namespace.clone(), namespace, name })
         }
     }
+}
+
+/// Whether an object of somebody else installs a release into this cluster,
+/// wherever Helm's records of it are.
+pub(crate) fn holds(live: &Live, release: &Claim) -> bool {
+    let here = match engine_of(&live.key().kind) {
+        Some(Engine::Flux) => live.object.get("spec").is_some_and(|spec| spec.get("kubeConfig").is_none()),
+        Some(Engine::Argo) => {
+            let destination = live.object.get("spec").and_then(|spec| spec.get("destination"));
+            let is =
+                |key: &str, value: &str| destination.and_then(|d| d.get(key)).and_then(Value::as_str) == Some(value);
+            is("server", ARGO_IN_CLUSTER) || is("name", "in-cluster")
+        }
+        None => false,
+    };
+    here && claim(live).is_some_and(|held| (&held.namespace, &held.name) == (&release.namespace, &release.name))
 }
 
 /// Whether the child at a component's place still holds the release that the

@@ -26,6 +26,9 @@ pub struct Snapshot {
     pub unreadable: Vec<String>,
     /// Labelled children, and whatever stands at a name that a child needs.
     pub children: Vec<Live>,
+    /// Releases of others, anywhere in the cluster, that may be those that the
+    /// spec asks for; looked for when something new is wanted.
+    pub others: Vec<Live>,
     /// Flux sources of ours in the namespace, whichever Package they were made for.
     pub sources: Vec<Live>,
     /// Objects that [`super::needs()`] asked for.

@@ -178,6 +178,7 @@ fn revision(package: &Definition, engine: Engine) -> Value {
 fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
     Snapshot {
         unreadable: Vec::new(),
+        others: Vec::new(),
         rights: std::collections::BTreeMap::new(),
         package: PackageView {
             name: package.name.clone(),

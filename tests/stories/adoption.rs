@@ -4,6 +4,7 @@ use rstest::rstest;
 use serde_json::{Map, Value, json};
 use windlass::api::Engine;
 use windlass::sim::chart::{Outcome, Script, Template};
+use windlass::sim::store::Expected;
 use windlass::sim::{Key, Verb};
 
 use crate::play::{NAMESPACE, Play, REPOSITORY, at, component, package};
@@ -215,4 +216,75 @@ fn an_uninstall_waits_where_it_would_take_data_along() {
     assert!(play.message("app").contains("was taken over and has not moved since"), "{}", play.message("app"));
     let claim = Key::new("v1", "PersistentVolumeClaim", NAMESPACE, "data");
     assert_eq!(at(play.object(&claim).unwrap(), "/metadata/name"), "data");
+}
+
+/// Two objects that hold one release would undo each other's work, and removing
+/// the old one later would uninstall what the new one runs.
+#[rstest]
+#[case::in_the_same_namespace(NAMESPACE, json!({}))]
+#[case::in_another_namespace("flux-system", json!({"spec": {"targetNamespace": NAMESPACE}}))]
+fn a_release_that_somebody_else_holds_under_any_name_is_a_conflict(#[case] namespace: &str, #[case] changes: Value) {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let mut object = release(&changes);
+    object["metadata"]["namespace"] = json!(namespace);
+    play.apply(&object);
+    let position = play.position();
+    play.commit("app", taking_over("1.0.0", "1.0.0"));
+    play.until("app", "Conflict");
+    assert!(play.message("app").contains("holds release podinfo of component `web`"), "{}", play.message("app"));
+    assert!(play.message("app").contains("windlass.dev/adopt: packages/app/web"), "{}", play.message("app"));
+    play.rehearsal.run_for(600_000);
+    assert_eq!(play.moves_since(position), Vec::<String>::new());
+
+    let key = Key::new("helm.toolkit.fluxcd.io/v2", "HelmRelease", namespace, "web");
+    play.rehearsal.world.store.delete("user", &key, &Expected::default()).unwrap();
+    play.until_ready("app");
+}
+
+#[test]
+fn a_release_in_another_cluster_is_no_conflict() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.apply(&release(&json!({"spec": {"kubeConfig": {"secretRef": {"name": "remote"}}}})));
+    play.commit("app", taking_over("1.0.0", "1.0.0"));
+    play.until_ready("app");
+}
+
+/// What was rendered for Git names Package and component, but is not ours.
+#[test]
+fn an_object_rendered_for_git_at_the_place_of_a_child_is_a_conflict() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let labels = json!({"windlass.dev/package": "app", "windlass.dev/component": "web"});
+    play.apply(&release(&json!({"metadata": {"name": "app-web", "labels": labels}})));
+    play.commit("app", taking_over("1.0.0", "1.0.0"));
+    play.until("app", "Conflict");
+}
+
+/// The Package is gone and has left its children behind: another one may not
+/// take them in silence.
+#[test]
+fn what_a_package_has_left_behind_is_a_conflict_for_one_of_another_name() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let mut spec = taking_over("1.0.0", "1.0.0");
+    spec["deletionPolicy"] = json!("Orphan");
+    play.commit("old", spec);
+    play.until_ready("old");
+    play.delete("old");
+    play.until_gone("old");
+    play.commit("new", taking_over("1.0.0", "1.0.0"));
+    play.until("new", "Conflict");
+    assert!(
+        play.message("new").contains("HelmRelease/packages/old-web holds release podinfo"),
+        "{}",
+        play.message("new")
+    );
+}
+
+#[test]
+fn values_from_are_the_same_with_or_without_the_default_key() {
+    let changes = json!({"spec": {"valuesFrom": [{"kind": "ConfigMap", "name": "more"}]}});
+    let mut play = running(Script::default(), &changes);
+    let mut spec = taking_over("1.0.0", "1.0.0");
+    spec["components"][0]["valuesFrom"] = json!([{"kind": "ConfigMap", "name": "more"}]);
+    play.commit("app", spec);
+    play.until_ready("app");
 }

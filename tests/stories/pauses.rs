@@ -168,3 +168,27 @@ fn nothing_is_changed_while_a_revision_cannot_be_read() {
     play.annotate("app", "example.org/touched", "true");
     play.until_gone("app");
 }
+
+/// Without its record nobody knows any more what is safe.
+#[test]
+fn the_record_of_what_runs_outlives_its_deletion() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    let revision = |number: u64| {
+        windlass::sim::Key::new(
+            "windlass.dev/v1alpha1",
+            "PackageRevision",
+            crate::play::NAMESPACE,
+            &format!("app-{number}"),
+        )
+    };
+    play.rehearsal.world.store.delete("user", &revision(1), &windlass::sim::store::Expected::default()).unwrap();
+    play.rehearsal.run_for(600_000);
+    assert!(play.object(&revision(1)).is_some(), "it is held while it is in use");
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until_ready("app");
+    play.rehearsal.run_for(600_000);
+    assert!(play.object(&revision(1)).is_none(), "it goes once it is not in use any more");
+    assert!(play.object(&revision(2)).is_some());
+}

@@ -19,12 +19,14 @@ pub struct Arguments {
 }
 
 /// What another attempt is possible after.
-const RETRIED: [Reason; 5] = [
+const RETRIED: [Reason; 6] = [
     Reason::HookFailed,
     Reason::InstallFailed,
     Reason::UpgradeFailed,
     Reason::UpgradeRolledBack,
     Reason::RollbackFailed,
+    // What runs may have failed before the refusal.
+    Reason::RollbackRefused,
 ];
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {

@@ -18,7 +18,7 @@ What runs then is held until the spec changes.";
 pub struct Arguments {
     /// Name of the Package.
     name: String,
-    /// Number of the revision to return to [default: the one that succeeded before what runs].
+    /// Number of the revision to return to [default: the newest that succeeded before what is being, or was last, attempted].
     #[arg(long, value_name = "N")]
     to: Option<u64>,
     /// Even if a revision since then is not safe to roll back: data may be lost.
@@ -58,9 +58,13 @@ fn target<'a>(
 ) -> Result<&'a PackageRevision, String> {
     let succeeded = |revision: &&PackageRevision| revision.status.as_ref().is_some_and(|status| status.succeeded);
     let Some(number) = to else {
-        let runs = package.status.as_ref().and_then(|status| status.revision);
-        let before = |revision: &&PackageRevision| runs.is_some_and(|runs| revision.spec.number < runs);
-        let found = revisions.iter().rev().filter(before).find(succeeded);
+        let status = package.status.as_ref();
+        let verified = status.and_then(|status| status.revision);
+        let attempted = status.and_then(|status| status.attempted.as_ref()).map(|attempted| attempted.revision);
+        // An upgrade that has failed, or is under way, is taken back to what succeeded last.
+        let before = verified.max(attempted);
+        let earlier = |revision: &&PackageRevision| before.is_some_and(|before| revision.spec.number < before);
+        let found = revisions.iter().rev().filter(earlier).find(succeeded);
         return found.ok_or_else(|| "there is no earlier revision that succeeded".to_owned());
     };
     let known = || revisions.iter().map(|found| found.spec.number.to_string()).collect::<Vec<_>>().join(", ");
@@ -79,10 +83,10 @@ mod tests {
 
     use super::*;
 
-    fn package(runs: u64) -> Package {
+    fn package(runs: u64, attempted: u64) -> Package {
         serde_json::from_value(json!({
             "apiVersion": "windlass.dev/v1alpha1", "kind": "Package", "metadata": {"name": "app"},
-            "spec": {"version": "1.0.0", "components": []}, "status": {"revision": runs},
+            "spec": {"version": "1.0.0", "components": []}, "status": {"revision": runs, "attempted": {"version": "1.0.0", "revision": attempted}},
         }))
         .unwrap()
     }
@@ -102,9 +106,10 @@ mod tests {
     fn without_a_number_it_is_the_one_that_succeeded_before_what_runs() {
         let revisions =
             [revision(1, true), revision(2, true), revision(3, false), revision(4, true), revision(5, false)];
-        assert_eq!(target(&package(4), &revisions, None).unwrap().spec.number, 2);
+        assert_eq!(target(&package(4, 4), &revisions, None).unwrap().spec.number, 2);
+        assert_eq!(target(&package(4, 5), &revisions, None).unwrap().spec.number, 4, "a failed upgrade is taken back");
         assert_eq!(
-            target(&package(1), &revisions, None),
+            target(&package(1, 1), &revisions, None),
             Err("there is no earlier revision that succeeded".to_owned())
         );
     }
@@ -112,7 +117,7 @@ mod tests {
     #[test]
     fn what_never_succeeded_cannot_be_returned_to() {
         let revisions = [revision(1, true), revision(2, false)];
-        assert!(target(&package(1), &revisions, Some(2)).unwrap_err().contains("never succeeded"));
-        assert_eq!(target(&package(1), &revisions, Some(7)).unwrap_err(), "there is no revision 7; there are: 1, 2");
+        assert!(target(&package(1, 1), &revisions, Some(2)).unwrap_err().contains("never succeeded"));
+        assert_eq!(target(&package(1, 1), &revisions, Some(7)).unwrap_err(), "there is no revision 7; there are: 1, 2");
     }
 }
