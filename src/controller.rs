@@ -197,7 +197,8 @@ async fn work(reconciler: Arc<Reconciler>) {
         reconciler.metrics.reconciled(ended, began.elapsed().as_secs_f64());
         match ended {
             Ended::Well => reconciler.queue.done(&key),
-            Ended::Stale | Ended::Failed => reconciler.queue.failed(&key, jitter()),
+            Ended::Stale => reconciler.queue.stale(&key, jitter()),
+            Ended::Failed => reconciler.queue.failed(&key, jitter()),
         }
     }
 }

@@ -11,6 +11,9 @@ use super::store::PackageKey;
 
 /// First pause after a failure; doubled with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The same where the cluster had changed since it was looked at: the change is
+/// here already, or on its way.
+const FIRST_PAUSE_STALE: Duration = Duration::from_millis(20);
 /// Longest pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
@@ -82,10 +85,19 @@ impl Queue {
 
     /// A look has failed: it is tried again after a pause that grows.
     pub fn failed(&self, key: &PackageKey, jitter: f64) {
+        self.again(key, FIRST_PAUSE, jitter);
+    }
+
+    /// A look was older than the cluster: it is taken again almost at once.
+    pub fn stale(&self, key: &PackageKey, jitter: f64) {
+        self.again(key, FIRST_PAUSE_STALE, jitter);
+    }
+
+    fn again(&self, key: &PackageKey, first: Duration, jitter: f64) {
         let mut inner = self.lock();
         inner.busy.remove(key);
         let failures = inner.failures.entry(key.clone()).or_insert(0);
-        let pause = FIRST_PAUSE.saturating_mul(1 << (*failures).min(16)).min(LONGEST_PAUSE);
+        let pause = first.saturating_mul(1 << (*failures).min(16)).min(LONGEST_PAUSE);
         *failures = failures.saturating_add(1);
         let at = Instant::now() + pause.mul_f64(0.8 + 0.4 * jitter);
         // Events that came meanwhile do not shorten the pause: the cause may be them.
@@ -152,6 +164,21 @@ mod tests {
         assert_eq!(queue.next().await, key("b"));
         queue.done(&key("a"));
         assert_eq!(queue.next().await, key("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stale_look_is_taken_again_soon_and_less_and_less_often() {
+        let queue = Queue::default();
+        queue.wake(key("a"));
+        let mut pauses = Vec::new();
+        for _ in 0..4 {
+            let before = Instant::now();
+            queue.next().await;
+            pauses.push(before.elapsed());
+            queue.stale(&key("a"), 0.5);
+        }
+        assert!(pauses[1] <= Duration::from_millis(25), "{pauses:?}");
+        assert!(pauses.windows(2).all(|pair| pair[0] < pair[1]), "{pauses:?}");
     }
 
     #[tokio::test(start_paused = true)]

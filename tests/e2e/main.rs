@@ -19,6 +19,7 @@ mod emitted;
 mod failures_on_argo;
 mod faults;
 mod flux;
+mod gaps;
 mod git_to_argo;
 mod native_flux;
 mod operate;
@@ -80,6 +81,12 @@ fn run_tests() -> ExitCode {
         Err(_) => Tools::default(),
     };
     let bench = Arc::new(Lazy { tools, bench: OnceLock::new() });
+    // Those that take long, or that measure: `make soak`.
+    let long = trials![bench;
+        gaps::the_next_one_follows_at_once_on_argo_cd,
+        gaps::the_next_one_follows_at_once_on_flux,
+    ];
+    let long = long.into_iter().map(|trial| trial.with_ignored_flag(true));
     let trials = trials![bench;
         // What takes longest first.
         stand_in::writes_what_the_real_controller_wrote,
@@ -128,6 +135,7 @@ fn run_tests() -> ExitCode {
         processes::what_comes_after_the_end_leaves_nothing,
         processes::nothing_is_left_when_the_bench_is_killed,
     ];
+    let trials = trials.into_iter().chain(long).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(bench) = bench.bench.get() {
         bench.stop(conclusion.has_failed());
