@@ -30,13 +30,20 @@ async fn package(stage: &Stage<'_>, version: &str, [base, middle, roof]: [&str; 
     })
 }
 
-pub async fn a_failed_upgrade_is_left_mended_forward_or_rolled_back(bench: &Bench) {
-    let stage = Stage::set(bench, "failures").await;
+pub async fn a_failed_upgrade_is_left_and_mended_forward(bench: &Bench) {
+    let stage = Stage::set(bench, "forward").await;
     stage.wants(package(&stage, "1.0.0", ["1.0.0"; 3]).await).await;
     stage.runs("1.0.0", MOVED_WITHIN).await;
     an_operation_that_hangs_fails_the_upgrade_and_nothing_else_is_touched(&stage).await;
     a_fix_ends_the_operation_that_hangs(&stage).await;
     the_hook_ran_once(&stage).await;
+}
+
+pub async fn a_failed_safe_upgrade_is_rolled_back(bench: &Bench) {
+    let stage = Stage::set(bench, "back").await;
+    stage.wants(package(&stage, "1.1.0", ["1.1.0"; 3]).await).await;
+    stage.runs("1.1.0", MOVED_WITHIN).await;
+    a_failed_hook_stops_the_upgrade_with_nothing_else_changed(&stage).await;
     a_safe_upgrade_that_fails_is_rolled_back_newest_first(&stage).await;
     an_uninstallation_ends_the_operation_that_hangs(&stage).await;
 }
@@ -92,6 +99,22 @@ async fn the_hook_ran_once(stage: &Stage<'_>) {
     let hook = first(&log, "the hook's Application", of_the_hook);
     assert!(hook.object["spec"]["syncPolicy"]["automated"].is_null());
     first(&log, "it is removed", |entry| of_the_hook(entry) && entry.change == Change::Deleted);
+}
+
+/// Its Job fails: to Argo CD the operation has succeeded, and what it applied is Degraded.
+async fn a_failed_hook_stops_the_upgrade_with_nothing_else_changed(stage: &Stage<'_>) {
+    let position = stage.recorder.complete().await.len();
+    let mut spec = package(stage, "2.0.0", ["2.0.0"; 3]).await;
+    spec["components"][0]["values"] = json!({"podLabels": {"bench.windlass.dev/behaviour": "fail"}});
+    // Not even a safe version is rolled back: nothing has moved.
+    spec["rollback"] = json!({"safe": true});
+    stage.wants(spec).await;
+    let message = stage.says("HookFailed", MOVED_WITHIN).await;
+    assert!(message.contains("hook migrate failed"), "{message}");
+    let log = stage.recorder.complete().await.split_off(position);
+    for component in COMPONENTS {
+        assert!(!log.iter().any(|entry| stage.asks_for(entry, component, "2.0.0")), "{}", tell(&log));
+    }
 }
 
 /// Argo CD goes on with an operation before it looks at a deletion.

@@ -1,5 +1,6 @@
 //! The controller on a real Argo CD.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -50,15 +51,47 @@ pub async fn a_chain_moves_in_order_and_is_uninstalled_in_reverse(bench: &Bench)
     }
     values_that_render_alike(&stage).await;
     a_version_that_does_not_exist(&stage).await;
+    a_renamed_component_keeps_what_runs(&stage).await;
     goes_in_reverse_and_keeps_its_data(&stage).await;
+}
+
+/// The release is handed over: it is the same Deployment, and never was another.
+async fn a_renamed_component_keeps_what_runs(stage: &Stage<'_>) {
+    let position = stage.recorder.complete().await.len();
+    let mut spec = chain(stage, "1.2.0", ["1.0.0", "2.0.0", "2.0.0"]).await;
+    spec["components"][2]["name"] = "top".into();
+    spec["components"][2]["install"]["releaseName"] = "roof".into();
+    stage.wants(spec).await;
+    stage.has_moved("top", MOVED_WITHIN).await;
+    stage.runs("1.2.0", MOVED_WITHIN).await;
+    let log = stage.recorder.complete().await.split_off(position);
+    let handed_over = |entry: &Entry| entry.name == stage.child("roof") && entry.change == Change::Deleted;
+    let given = first(&log, "the former Application gone", handed_over);
+    let taken = first(&log, "the new one", |entry| entry.name == stage.child("top"));
+    assert!(given.version < taken.version, "{}", tell(&log));
+    let deployment = |entry: &&Entry| entry.kind == "Deployment" && entry.name == "roof";
+    let touched: Vec<&Entry> = log.iter().filter(deployment).collect();
+    let ids: BTreeSet<String> = touched.iter().map(|entry| entry.object["metadata"]["uid"].to_string()).collect();
+    let gone = touched
+        .iter()
+        .any(|entry| entry.change == Change::Deleted || entry.object["metadata"]["deletionTimestamp"].is_string());
+    assert!(ids.len() == 1 && !gone, "{}", tell(&log));
 }
 
 async fn goes_in_reverse_and_keeps_its_data(stage: &Stage<'_>) {
     stage.is_removed(MOVED_WITHIN).await;
     let log = stage.recorder.complete().await;
-    stage.went_in_reverse(&log, &[Runs::Map("base", ""), Runs::Deployment("middle", ""), Runs::Deployment("roof", "")]);
-    let gone = |entry: &Entry| entry.name == "base-cm" && entry.change == Change::Deleted;
-    first(&log, "what is no data gone", gone);
+    let gone = |kind: &'static str, name: String| {
+        let is = |entry: &Entry| entry.kind == kind && entry.name == name && entry.change == Change::Deleted;
+        first(&log, &format!("{kind} {name} gone"), is).version
+    };
+    let asked = |name: String| {
+        let is = |entry: &Entry| entry.name == name && entry.object["metadata"]["deletionTimestamp"].is_string();
+        first(&log, &format!("{name} asked to go"), is).version
+    };
+    assert!(gone("Deployment", "roof".to_owned()) < asked(stage.child("middle")), "{}", tell(&log));
+    stage.went_in_reverse(&log, &[Runs::Map("base", ""), Runs::Deployment("middle", "")]);
+    gone("ConfigMap", "base-cm".to_owned());
     let claim = log.iter().rev().find(|entry| entry.kind == "PersistentVolumeClaim").expect("a claim");
     let kept = claim.change == Change::Modified && claim.object["metadata"]["deletionTimestamp"].is_null();
     assert!(kept, "{}", tell(&log));
