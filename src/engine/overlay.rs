@@ -51,6 +51,34 @@ pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
     result
 }
 
+/// Settings of a live HelmRelease that the wanted one no longer has, as a merge
+/// patch that takes them away. An apply does not notice them: all that is wanted
+/// is there. An Application is written as a whole.
+pub fn surplus(wanted: &Manifest, live: &Map<String, Value>) -> Option<Value> {
+    if wanted.kind() != "HelmRelease" {
+        return None;
+    }
+    let live = live.get("spec").and_then(Value::as_object)?;
+    let mut spec = Map::new();
+    for path in FLUX_IN_PLACE {
+        let [_, field] = path else { continue };
+        match (wanted.get(path), live.get(*field)) {
+            (None, Some(_)) => {
+                spec.insert((*field).to_owned(), Value::Null);
+            }
+            (Some(Value::Object(wanted)), Some(Value::Object(live))) => {
+                let more = live.keys().filter(|key| !wanted.contains_key(*key));
+                let more: Map<String, Value> = more.map(|key| (key.clone(), Value::Null)).collect();
+                if !more.is_empty() {
+                    spec.insert((*field).to_owned(), more.into());
+                }
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+    (!spec.is_empty()).then(|| serde_json::json!({"spec": spec}))
+}
+
 /// The stored release as a rollback writes it: CRDs are left alone, since going
 /// back to an older schema is refused by the API server once objects are stored
 /// at a version which that schema lacks.

@@ -31,7 +31,7 @@ pub(crate) fn observe(
     found.proof.record(record);
     let (Some(live), Some(need)) = (live, found.need) else { return found.release };
     match need {
-        Need::Refresh => work.actions.push(patch(live, json!({"metadata": {"annotations": {ARGO_REFRESH: "normal"}}}))),
+        Need::Refresh => work.actions.push(refresh(live)),
         Need::Termination => work.actions.push(termination(live)),
         Need::Operation => ask(work, live, wanted.manifest, record, &found.release),
     }
@@ -53,18 +53,35 @@ pub(crate) fn take_over(work: &Work<'_>, record: &mut ComponentRecord) {
     }
 }
 
+/// After a failure nothing more is asked for. But what was seen is remembered, and
+/// a comparison changes nothing: an operation that ends well after all is noticed.
+pub(crate) fn only_look(work: &mut Work<'_>, seen: Option<ComponentRecord>, asked: Vec<Action>) {
+    let Some(seen) = seen.filter(|seen| seen.token_succeeded) else { return };
+    let mut record = work.take_record(&seen.name);
+    Proof { attempts: record.attempts, ..Proof::of(&seen) }.record(&mut record);
+    work.put_record(record);
+    work.actions.extend(asked.into_iter().filter(is_refresh));
+}
+
+fn refresh(live: &Live) -> Action {
+    let patch = json!({"metadata": {"annotations": {ARGO_REFRESH: "normal"}}});
+    // It may have changed meanwhile: the comparison is then one of what it is by now.
+    Action::Patch { object: live.key(), uid: live.uid().to_owned(), resource_version: None, patch }
+}
+
+fn is_refresh(action: &Action) -> bool {
+    matches!(action, Action::Patch { patch, .. } if patch.pointer("/metadata/annotations").is_some())
+}
+
 /// The end of an operation that would hold up what comes next.
 pub(crate) fn end(child: &Live) -> Option<Action> {
     observe::has_running_operation(&child.object).then(|| termination(child))
 }
 
 fn termination(live: &Live) -> Action {
-    patch(live, json!({"status": {"operationState": {"phase": "Terminating"}}}))
-}
-
-fn patch(live: &Live, patch: Value) -> Action {
-    let (object, uid) = (live.key(), live.uid().to_owned());
-    Action::Patch { object, uid, resource_version: Some(live.resource_version().to_owned()), patch }
+    let patch = json!({"status": {"operationState": {"phase": "Terminating"}}});
+    let resource_version = Some(live.resource_version().to_owned());
+    Action::Patch { object: live.key(), uid: live.uid().to_owned(), resource_version, patch }
 }
 
 /// Asks for an operation; after a failure only once the pause is over.

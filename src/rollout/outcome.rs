@@ -4,6 +4,7 @@ use super::clock::Clock as _;
 use super::headline::Headline;
 use super::history::History;
 use super::hooks::{self, HookStanding};
+use super::operation;
 use super::rollback::{self, NoWayBack, Return};
 use super::snapshot::RevisionView;
 use super::turn::short;
@@ -136,8 +137,10 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
     match stands {
         Some((name, message)) => {
             if work.latest.spec.base.is_some() || reason != Reason::InstallFailed {
+                let seen = work.record(&name).cloned();
                 work.restore_status(before);
-                work.actions.truncate(actions);
+                let asked = work.actions.split_off(actions);
+                operation::only_look(work, seen, asked);
             } else {
                 keep_trying(work, &name, before.phase);
             }

@@ -4,12 +4,13 @@
 use serde_json::json;
 
 use super::clock::Clock as _;
+use super::decision::Action;
 use super::release;
 use super::snapshot::Snapshot;
 use super::work::Work;
 use crate::api::wellknown::ARGO_TRACKING_ID;
 use crate::api::{ComponentState, Reason, RevisionPhase};
-use crate::engine::{Manifest, in_place};
+use crate::engine::{Manifest, in_place, surplus};
 use crate::package::definition::Definition;
 use crate::package::names::hex;
 use crate::ready::owned;
@@ -86,6 +87,11 @@ fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
         let wanted = in_place(&stored, &fresh);
         if owned::difference(wanted.as_map(), &child.object, release::CRD_POLICY).is_some() {
             work.apply_settings(child, wanted);
+            written = true;
+        } else if let Some(patch) = surplus(&wanted, &child.object) {
+            let resource_version = Some(child.resource_version().to_owned());
+            let (object, uid) = (child.key(), child.uid().to_owned());
+            work.actions.push(Action::Patch { object, uid, resource_version, patch });
             written = true;
         }
     }

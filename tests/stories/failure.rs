@@ -315,6 +315,16 @@ fn a_retry_ends_an_operation_that_hangs() {
     assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
 }
 
+/// Its hook ends late, and nobody has to ask for anything.
+#[test]
+fn an_operation_that_ends_after_all_lets_the_walk_go_on() {
+    let mut play = hangs_at_2_0_0(false);
+    play.until("app", "UpgradeFailed");
+    play.rehearsal.world.script.hanging_syncs.clear();
+    play.until_ready("app");
+    assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
+}
+
 /// What it asks for is said once, and it is left to Argo CD.
 #[test]
 fn an_operation_that_never_ends_fails_the_upgrade_and_is_left_alone() {

@@ -227,3 +227,25 @@ fn a_source_that_somebody_deleted_comes_back() {
     play.rehearsal.run_for(60_000);
     assert!(before.iter().all(|key| play.object(key).is_some()), "{}", play.tell());
 }
+
+/// Settings that move nothing are taken back as they are given.
+#[rstest]
+#[case::flux(Engine::Flux, "/spec/driftDetection/ignore")]
+#[case::argo(Engine::Argo, "/spec/ignoreDifferences")]
+fn fields_that_are_ignored_no_longer_are_healed_again(#[case] engine: Engine, #[case] pointer: &str) {
+    let mut play = Play::new(engine, Script::default());
+    let mut spec = package("1.0.0", vec![component("a", "1.0.0", &[])]);
+    play.commit("app", spec.clone());
+    play.until_ready("app");
+    let before = play.object(&play.child("app", "a")).unwrap()["spec"].clone();
+    spec["components"][0]["install"]["ignore"] = json!([{"kind": "ConfigMap", "jsonPointers": ["/data/ca"]}]);
+    play.commit("app", spec.clone());
+    play.rehearsal.run_for(60_000);
+    let ignored = at(play.object(&play.child("app", "a")).unwrap(), pointer).clone();
+    assert!(ignored.as_array().is_some_and(|ignored| !ignored.is_empty()), "{}", play.tell());
+    spec["components"][0]["install"].as_object_mut().unwrap().remove("ignore");
+    play.commit("app", spec);
+    play.rehearsal.run_for(60_000);
+    assert_eq!(play.object(&play.child("app", "a")).unwrap()["spec"], before, "{}", play.tell());
+    assert_eq!(play.status("app").revision, Some(1));
+}

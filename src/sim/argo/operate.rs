@@ -11,6 +11,8 @@ use crate::sim::{helm, helm::Plan};
 /// Milliseconds an operation needs to render, and to write its result.
 const RENDER: u64 = 150;
 const RESULT: u64 = 10;
+/// Milliseconds until an operation that waits for a hook is looked at again.
+const RESUME: u64 = 30_000;
 /// Milliseconds a termination takes.
 const TERMINATE: u64 = 2000;
 
@@ -62,7 +64,8 @@ impl World {
             Err(missing) => return self.attempt_failed(key, application, operation, &source, &missing.0),
         };
         if self.script.hanging_syncs.contains(&(plan.identity.1.clone(), plan.version.clone())) {
-            // Nothing more happens: a hook of it never ends.
+            // Nothing more happens: a hook of it does not end.
+            self.schedule(RESUME, Task::ArgoOperate(key.clone()));
             let result = result(&source);
             return self.write_operation(key, |state| {
                 if let Value::Object(state) = state {
