@@ -164,3 +164,18 @@ async fn a_safe_upgrade_that_fails_is_rolled_back_newest_first(stage: &Stage<'_>
         };
     }
 }
+
+/// By the next attempt, Argo CD's own or ours.
+pub async fn a_chart_that_is_published_late_is_taken(bench: &Bench) {
+    let stage = Stage::set(bench, "late").await;
+    let package = async |version: &str| {
+        let component = stage.component("it", "conf", version, &[]).await;
+        json!({"version": version, "components": [component]})
+    };
+    stage.wants(package("1.0.0").await).await;
+    stage.runs("1.0.0", MOVED_WITHIN).await;
+    stage.wants(package("3.1.4").await).await;
+    stage.says("SourceNotFound", MOVED_WITHIN).await;
+    bench.charts().await.publish("conf", "3.1.4").await;
+    stage.runs("3.1.4", MOVED_WITHIN).await;
+}

@@ -102,6 +102,7 @@ fn run_tests() -> ExitCode {
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         native_flux::plain_depends_on_lets_dependents_go_first,
         failures_on_argo::a_failed_safe_upgrade_is_rolled_back,
+        failures_on_argo::a_chart_that_is_published_late_is_taken,
         failures_on_argo::a_failed_upgrade_is_left_and_mended_forward,
         git_to_argo::a_package_goes_from_git_to_its_workloads_and_away,
         rollouts_on_argo::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
