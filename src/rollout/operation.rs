@@ -25,9 +25,11 @@ pub(crate) fn observe(
     work: &mut Work<'_>,
     live: Option<&Live>,
     wanted: &Wanted<'_>,
+    taken_over: bool,
     record: &mut ComponentRecord,
 ) -> Release {
-    let found = observe::argo(live.map(|live| &live.object), wanted, &Proof::of(record));
+    let proof = Proof { taken_over, ..Proof::of(record) };
+    let found = observe::argo(live.map(|live| &live.object), wanted, &proof);
     found.proof.record(record);
     let (Some(live), Some(need)) = (live, found.need) else { return found.release };
     match need {
@@ -41,7 +43,7 @@ pub(crate) fn observe(
 /// A component that this revision does not write stands on the operation of the
 /// revision that wrote it: another one would run the chart's own hooks again.
 /// Only the comparison must be one of now.
-pub(crate) fn take_over(work: &Work<'_>, record: &mut ComponentRecord) {
+pub(crate) fn inherit(work: &Work<'_>, record: &mut ComponentRecord) {
     if work.latest.spec.engine != Engine::Argo || record.token.is_some() {
         return;
     }

@@ -80,7 +80,7 @@ pub(crate) fn observe(work: &mut Work<'_>, component: &RecordedComponent, record
     let live = work.child(component);
     match work.latest.spec.engine {
         Engine::Flux => flux(live, &wanted, record),
-        Engine::Argo => operation::observe(work, live, &wanted, record),
+        Engine::Argo => operation::observe(work, live, &wanted, component.adopted && !record.moved, record),
     }
 }
 

@@ -76,7 +76,7 @@ fn open(
 ) -> Standing {
     let mut record = work.take_record(&component.name);
     if kind != Turn::Move {
-        operation::take_over(work, &mut record);
+        operation::inherit(work, &mut record);
     }
     let standing = match kind {
         Turn::Counted => Standing::Verified,

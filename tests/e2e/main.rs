@@ -105,6 +105,7 @@ fn run_tests() -> ExitCode {
         failures_on_argo::a_chart_that_is_published_late_is_taken,
         failures_on_argo::a_failed_upgrade_is_left_and_mended_forward,
         git_to_argo::a_package_goes_from_git_to_its_workloads_and_away,
+        rollouts_on_argo::an_application_is_taken_over_as_it_runs,
         rollouts_on_argo::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,
         plugin::mistakes_are_told_and_prune_nothing,

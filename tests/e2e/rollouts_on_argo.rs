@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Runs, Stage, tell};
+use crate::stage::{APPLICATION, Runs, Stage, tell};
 use crate::support::bench::Bench;
 use crate::support::recorder::{Change, Entry, first};
 
@@ -136,4 +136,63 @@ async fn a_version_that_does_not_exist(stage: &Stage<'_>) {
     stage.runs("1.2.0", MOVED_WITHIN).await;
     let log = stage.recorder.complete().await.split_off(position);
     stage.moved_in_order(&log, &[Runs::Deployment("middle", "2.0.0"), Runs::Deployment("roof", "2.0.0")]);
+}
+
+/// An Application of somebody else's, with a hook of the chart that would run again with every
+/// operation.
+pub async fn an_application_is_taken_over_as_it_runs(bench: &Bench) {
+    let stage = Stage::set(bench, "taken").await;
+    let cluster = bench.cluster().await;
+    let values = json!({"hook": "ready", "note": "theirs"});
+    let application = json!({
+        "apiVersion": APPLICATION.0, "kind": APPLICATION.1,
+        "metadata": {
+            "name": "web", "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+            "annotations": {"windlass.dev/adopt": format!("{0}/{0}/web", stage.name)},
+        },
+        "spec": {
+            "project": "default",
+            "source": {
+                "repoURL": bench.charts().await.url, "chart": "app", "targetRevision": "1.0.0",
+                "helm": {"releaseName": "web", "valuesObject": values},
+            },
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": stage.name},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+        },
+    });
+    cluster.apply(&stage.name, application).await;
+    let is_well = |log: &[Entry]| {
+        let last = log.iter().rev().find(|entry| entry.name == "web" && entry.kind == APPLICATION.1);
+        let is = |entry: &Entry| {
+            let status = &entry.object["status"];
+            let well = status["sync"]["status"] == "Synced" && status["health"]["status"] == "Healthy";
+            well && entry.object["operation"].is_null() && status["operationState"]["phase"] == "Succeeded"
+        };
+        if last.is_some_and(is) { Ok(()) } else { Err(tell(log)) }
+    };
+    stage.recorder.until(MOVED_WITHIN, "it runs", is_well).await;
+    let position = stage.recorder.complete().await.len();
+
+    let wanted = async |version: &str| {
+        let mut web = stage.component("web", "app", version, &[]).await;
+        web["values"] = values.clone();
+        json!({"version": version, "components": [web]})
+    };
+    stage.wants(wanted("1.0.0").await).await;
+    stage.runs("1.0.0", MOVED_WITHIN).await;
+    let log = stage.recorder.complete().await.split_off(position);
+    let ours = |entry: &Entry| entry.object["metadata"]["labels"]["windlass.dev/package"] == stage.name.as_str();
+    first(&log, "it is ours", |entry| entry.name == "web" && ours(entry));
+    let touched = |entry: &&Entry| matches!(entry.kind.as_str(), "Deployment" | "Job" | "ConfigMap");
+    let running = log.iter().any(|entry| !entry.object["operation"].is_null());
+    assert!(!running && log.iter().filter(touched).count() == 0, "{}", tell(&log));
+
+    stage.wants(wanted("1.1.0").await).await;
+    stage.runs("1.1.0", MOVED_WITHIN).await;
+    let log = stage.recorder.complete().await;
+    first(&log, "1.1.0 runs", |entry| Runs::Deployment("web", "1.1.0").is_shown_by(entry));
+    let applications = log.iter().filter(|entry| entry.kind == APPLICATION.1);
+    let ids: BTreeSet<String> = applications.map(|entry| entry.object["metadata"]["uid"].to_string()).collect();
+    assert_eq!(ids.len(), 1, "{}", tell(&log));
+    stage.is_removed(MOVED_WITHIN).await;
 }

@@ -288,3 +288,46 @@ fn values_from_are_the_same_with_or_without_the_default_key() {
     play.commit("app", spec);
     play.until_ready("app");
 }
+
+/// An operation would run the chart's own hooks again.
+#[test]
+fn taking_an_application_over_starts_no_operation() {
+    let mut play = Play::new(Engine::Argo, Script::default());
+    let application = Key::new("argoproj.io/v1alpha1", "Application", NAMESPACE, "web");
+    play.apply(&json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {
+            "name": "web", "namespace": NAMESPACE,
+            "annotations": {"windlass.dev/adopt": "packages/app/web"},
+        },
+        "spec": {
+            "project": "theirs",
+            "source": {
+                "repoURL": REPOSITORY, "chart": "podinfo", "targetRevision": "1.0.0",
+                "helm": {"releaseName": "podinfo", "valuesObject": {"replicas": 2}},
+            },
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": NAMESPACE},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}},
+        },
+    }));
+    play.rehearsal.run_for(120_000);
+    assert_eq!(play.runs("podinfo").as_deref(), Some("1.0.0"), "{}", play.tell());
+    let (before, position) = (workload(&play), play.position());
+    play.commit("app", taking_over("1.0.0", "1.0.0"));
+    play.until_ready("app");
+    assert_eq!(workload(&play), before, "not even its resource version");
+    let operations = play.changes_since(position).filter(|change| {
+        *change.key == application && change.object.get("operation").is_some_and(|operation| !operation.is_null())
+    });
+    assert_eq!(operations.count(), 0, "{}", play.tell());
+    assert_eq!(play.object(&application).unwrap()["spec"]["project"], "theirs");
+
+    play.commit("app", taking_over("2.0.0", "2.0.0"));
+    play.until_ready("app");
+    assert_eq!(play.runs("podinfo").as_deref(), Some("2.0.0"));
+    let spec = &play.object(&application).unwrap()["spec"];
+    assert_eq!(
+        (&spec["project"], &spec["syncPolicy"]["syncOptions"][1]),
+        (&json!("default"), &json!("ServerSideApply=true"))
+    );
+}

@@ -39,6 +39,9 @@ pub struct Proof {
     pub refresh_seen: bool,
     /// Operations of ours at the wanted spec that failed.
     pub attempts: u32,
+    /// The release was taken over as it runs: nothing was written that an
+    /// operation would have to bring, and the comparison alone is asked for.
+    pub taken_over: bool,
 }
 
 impl Proof {
@@ -51,6 +54,7 @@ impl Proof {
             uid: record.token_uid.clone(),
             refresh_seen: record.refresh_seen,
             attempts: record.attempts,
+            taken_over: false,
         }
     }
 
@@ -160,9 +164,13 @@ impl<'a> Application<'a> {
         let mut proof = proof.clone();
         if proof.uid.is_some() && proof.uid != uid {
             // Deleted and made again: nothing of it was seen on this object.
-            proof = Proof { token: proof.token, attempts: proof.attempts, ..Proof::default() };
+            let Proof { token, attempts, taken_over, .. } = proof;
+            proof = Proof { token, attempts, taken_over, ..Proof::default() };
         }
         let shown = proof.token.as_deref().is_some_and(|token| self.operations.shows(token));
+        if proof.taken_over {
+            proof.uid.clone_from(&uid);
+        }
         if shown {
             proof.uid = uid;
             match self.operations.phase() {
@@ -174,7 +182,7 @@ impl<'a> Application<'a> {
                 Phase::None | Phase::Running | Phase::Retrying | Phase::Succeeded | Phase::Failed => {}
             }
         }
-        proof.refresh_seen |= proof.succeeded && self.refreshing();
+        proof.refresh_seen |= (proof.succeeded || proof.taken_over) && self.refreshing();
         proof
     }
 
@@ -189,6 +197,8 @@ impl<'a> Application<'a> {
         let shown = proof.token.as_deref().is_some_and(|token| self.operations.shows(token));
         if proof.succeeded {
             self.after_success(proof)
+        } else if proof.taken_over && proof.token.is_none() {
+            self.as_it_is_compared(proof)
         } else if shown {
             self.during_our_operation()
         } else {
@@ -256,6 +266,15 @@ impl<'a> Application<'a> {
             // Another's operation came after ours, or Argo CD lost the record of it.
             let need = Some(Need::Operation);
             return progressing(need, format!("{}; ours succeeded before", self.operations.describe()));
+        }
+        self.as_it_is_compared(proof)
+    }
+
+    /// What a comparison says that began after it was asked for.
+    fn as_it_is_compared(&self, proof: &Proof) -> Answer {
+        let progressing = |need, message| (ReleaseState::Progressing, need, message);
+        if self.operations.has_pending() {
+            return progressing(None, self.operations.describe());
         }
         if self.refreshing() {
             return progressing(None, "is being compared with the cluster".to_owned());
