@@ -15,6 +15,7 @@ pub mod graph;
 pub mod load;
 pub mod names;
 pub mod order;
+pub mod pointer;
 pub mod range;
 pub mod source;
 pub mod structure;

@@ -1,9 +1,12 @@
 //! Canonical JSON (RFC 8785): one text for one value.
 
+use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Number, Value};
 use thiserror::Error;
+
+use super::pointer::escape;
 
 /// An integer that does not survive a Kubernetes API server unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -13,6 +16,14 @@ pub struct IntegerTooLarge {
     pub number: String,
     /// JSON pointer of the place.
     pub pointer: String,
+}
+
+impl IntegerTooLarge {
+    /// The same, seen from the map or list that holds the value at `key`.
+    fn within(mut self, key: &str) -> Self {
+        self.pointer = format!("/{}{}", escape(key), self.pointer);
+        self
+    }
 }
 
 /// The canonical text of a value: keys sorted by UTF-16 code units, no white
@@ -26,16 +37,16 @@ pub struct IntegerTooLarge {
 /// it into another number.
 pub fn canonical_json(value: &Value) -> Result<String, IntegerTooLarge> {
     let mut out = String::new();
-    write_value(value, &mut out, &mut Vec::new())?;
+    write_value(value, &mut out)?;
     Ok(out)
 }
 
-fn write_value(value: &Value, out: &mut String, path: &mut Vec<String>) -> Result<(), IntegerTooLarge> {
+fn write_value(value: &Value, out: &mut String) -> Result<(), IntegerTooLarge> {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
-        Value::Number(number) => write_number(number, out, path)?,
+        Value::Number(number) => write_number(number, out)?,
         Value::String(text) => write_string(text, out),
         Value::Array(items) => {
             out.push('[');
@@ -43,20 +54,18 @@ fn write_value(value: &Value, out: &mut String, path: &mut Vec<String>) -> Resul
                 if index > 0 {
                     out.push(',');
                 }
-                path.push(index.to_string());
-                write_value(item, out, path)?;
-                path.pop();
+                write_value(item, out).map_err(|error| error.within(&index.to_string()))?;
             }
             out.push(']');
         }
-        Value::Object(map) => write_object(map, out, path)?,
+        Value::Object(map) => write_object(map, out)?,
     }
     Ok(())
 }
 
-fn write_object(map: &Map<String, Value>, out: &mut String, path: &mut Vec<String>) -> Result<(), IntegerTooLarge> {
+fn write_object(map: &Map<String, Value>, out: &mut String) -> Result<(), IntegerTooLarge> {
     let mut entries: Vec<_> = map.iter().collect();
-    entries.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+    entries.sort_by(|(a, _), (b, _)| utf16_order(a, b));
     out.push('{');
     for (index, (key, value)) in entries.into_iter().enumerate() {
         if index > 0 {
@@ -64,22 +73,24 @@ fn write_object(map: &Map<String, Value>, out: &mut String, path: &mut Vec<Strin
         }
         write_string(key, out);
         out.push(':');
-        path.push(key.clone());
-        write_value(value, out, path)?;
-        path.pop();
+        write_value(value, out).map_err(|error| error.within(key))?;
     }
     out.push('}');
     Ok(())
 }
 
-fn write_number(number: &Number, out: &mut String, path: &[String]) -> Result<(), IntegerTooLarge> {
+/// Order by UTF-16 code units, which for ASCII is that of bytes.
+fn utf16_order(a: &str, b: &str) -> Ordering {
+    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
+}
+
+fn write_number(number: &Number, out: &mut String) -> Result<(), IntegerTooLarge> {
     if let Some(integer) = number.as_i64() {
         let _ = write!(out, "{integer}");
     } else if let (false, Some(float)) = (number.is_u64(), number.as_f64()) {
         out.push_str(ryu_js::Buffer::new().format(float));
     } else {
-        let pointer = path.iter().map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect();
-        return Err(IntegerTooLarge { number: number.to_string(), pointer });
+        return Err(IntegerTooLarge { number: number.to_string(), pointer: String::new() });
     }
     Ok(())
 }

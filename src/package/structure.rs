@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::definition::did_you_mean;
+use super::pointer::Pointer;
 use super::violation::{Code, Violation};
 use super::yaml::{Content, Entry, Node};
 use shape::{Kind, Shape, Text};
@@ -44,7 +45,7 @@ const SCHEMA: &str = include_str!("../../manifests/schema/package.schema.json");
 /// Checks the shape of a Package document.
 pub fn check(root: &Node) -> Structure {
     static SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::compile(&serde_json::from_str(SCHEMA).unwrap_or_default()));
-    let mut checker = Checker { findings: Vec::new(), pointer: String::new() };
+    let mut checker = Checker { findings: Vec::new(), pointer: Pointer::default() };
     let fitting = checker.value(&SHAPE, root, Name::Document).unwrap_or(Value::Null);
     Structure { findings: checker.findings, fitting }
 }
@@ -78,21 +79,19 @@ impl fmt::Display for Name<'_> {
 
 struct Checker {
     findings: Vec<Finding>,
-    pointer: String,
+    pointer: Pointer,
 }
 
 impl Checker {
     fn report(&mut self, at_key: bool, code: Code, message: String, help: impl Into<String>) {
-        let violation = Violation::new(code, self.pointer.clone(), message).help(help);
+        let violation = Violation::new(code, self.pointer.as_str(), message).help(help);
         self.findings.push(Finding { violation, at_key, quotes_mend: false });
     }
 
-    fn within<T>(&mut self, part: &str, run: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
+    fn within<T>(&mut self, key: &str, run: impl FnOnce(&mut Self) -> T) -> T {
+        self.pointer.push(key);
         let result = run(self);
-        self.pointer.truncate(length);
+        self.pointer.pop();
         result
     }
 
@@ -110,8 +109,10 @@ impl Checker {
                 self.list_length(nodes.len(), *least, *most, name);
                 let values = nodes.iter().enumerate();
                 let values = values.filter_map(|(index, node)| {
-                    self.within(&index.to_string(), |this| this.value(items, node, name.entry()))
-                        .or_else(|| items.placeholder())
+                    self.pointer.push_index(index);
+                    let value = self.value(items, node, name.entry());
+                    self.pointer.pop();
+                    value.or_else(|| items.placeholder())
                 });
                 Some(Value::Array(values.collect()))
             }
@@ -206,7 +207,7 @@ impl Checker {
     }
 
     fn text(&mut self, text: &Text, found: &str, name: Name<'_>) -> Option<Value> {
-        let shown: String = found.chars().take(60).collect();
+        let shown = || found.chars().take(60).collect::<String>();
         if !text.allowed.is_empty() {
             if text.allowed.iter().any(|allowed| allowed == found) {
                 return Some(Value::String(found.to_owned()));
@@ -215,7 +216,7 @@ impl Checker {
             let same = text.allowed.iter().find(|allowed| allowed.eq_ignore_ascii_case(found));
             let help =
                 same.map_or_else(|| did_you_mean(found, allowed.clone()), |same| format!("did you mean `{same}`?"));
-            let message = format!("{name} must be {}, not `{shown}`", allowed.collect::<Vec<_>>().join(" or "));
+            let message = format!("{name} must be {}, not `{}`", allowed.collect::<Vec<_>>().join(" or "), shown());
             self.report(false, Code::InvalidValue, message, help);
             return None;
         }
@@ -226,8 +227,7 @@ impl Checker {
         } else if length < text.least {
             self.report(false, Code::InvalidValue, format!("{name} is empty"), "");
         } else if let Some(pattern) = text.pattern.as_ref().filter(|pattern| !pattern.matches(found)) {
-            let pattern = pattern.as_str();
-            let message = format!("{name} is malformed: `{shown}` does not match {pattern}");
+            let message = format!("{name} is malformed: `{}` does not match {}", shown(), pattern.as_str());
             self.report(false, Code::InvalidValue, message, "");
         }
         Some(Value::String(found.to_owned()))

@@ -16,7 +16,7 @@ use super::source::Span;
 use super::violation::Code;
 
 pub use build::parse;
-pub use node::{Content, Entry, Node, unescape_pointer};
+pub use node::{Content, Entry, Node};
 pub use scalar::{Ambiguity, ambiguity};
 
 /// Largest file that is read, in bytes. A Kubernetes object has less than 2 MiB.

@@ -1,14 +1,14 @@
 //! Fields that are allowed but probably not meant.
 
-use serde_json::Value;
-
 use super::Findings;
 use super::conditions::stays_true;
 use crate::api::{Component, wellknown};
 use crate::package::load::LoadedPackage;
+use crate::package::pointer::{Pointer, escape};
 use crate::package::range::Range;
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
+use crate::package::yaml::{Content, Node};
 
 pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
     cluster_fields(package, findings);
@@ -91,7 +91,7 @@ fn path_from_older_versions(package: &LoadedPackage, findings: &mut Findings<'_>
 fn cluster_fields(package: &LoadedPackage, findings: &mut Findings<'_>) {
     const METADATA: [&str; 6] =
         ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "deletionTimestamp"];
-    let present = |pointer: &str| package.value.pointer(pointer).is_some_and(|value| !value.is_null());
+    let present = |pointer: &str| package.root.find(pointer).is_some_and(|node| node.content != Content::Null);
     let metadata = METADATA.iter().map(|field| format!("/metadata/{field}"));
     for pointer in metadata.chain(["/status".to_owned()]).filter(|pointer| present(pointer)) {
         let message = format!("{} is written by the cluster", pointer.trim_start_matches('/').replace('/', "."));
@@ -102,15 +102,15 @@ fn cluster_fields(package: &LoadedPackage, findings: &mut Findings<'_>) {
 /// `${…}` is replaced by Flux's post-build substitution, `{{ … }}` by nobody.
 /// One finding per Package: where there is one there are many.
 fn substitutions(package: &LoadedPackage, findings: &mut Findings<'_>) {
-    let annotation = wellknown::FLUX_SUBSTITUTE.replace('/', "~1");
-    let switched_off = package.value.pointer(&format!("/metadata/annotations/{annotation}")).and_then(Value::as_str);
+    let annotation = escape(wellknown::FLUX_SUBSTITUTE);
+    let switched_off = package.root.find(&format!("/metadata/annotations/{annotation}")).and_then(Node::as_text);
     let flux = switched_off != Some(wellknown::FLUX_DISABLED);
     let mut found = Found::default();
-    texts(&package.value, "", &mut |pointer, text| {
-        let in_values = pointer.split('/').nth(4) == Some("values");
+    texts(&package.root, &mut Pointer::default(), &mut |pointer, text| {
+        let in_values = || pointer.split('/').nth(4) == Some("values");
         if flux && has_variable(text) {
             found.variable(pointer);
-        } else if !in_values && text.contains("{{") {
+        } else if text.contains("{{") && !in_values() {
             found.template(pointer);
         }
     });
@@ -166,19 +166,23 @@ fn has_variable(text: &str) -> bool {
     })
 }
 
-fn texts(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &str)) {
-    match value {
-        Value::String(text) => visit(pointer, text),
-        Value::Array(items) => {
+fn texts(node: &Node, at: &mut Pointer, visit: &mut impl FnMut(&str, &str)) {
+    match &node.content {
+        Content::Text(text) => visit(at.as_str(), text),
+        Content::Sequence(items) => {
             for (index, item) in items.iter().enumerate() {
-                texts(item, &format!("{pointer}/{index}"), visit);
+                at.push_index(index);
+                texts(item, at, visit);
+                at.pop();
             }
         }
-        Value::Object(entries) => {
-            for (key, value) in entries {
-                texts(value, &format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")), visit);
+        Content::Mapping(entries) => {
+            for entry in entries {
+                at.push(&entry.key);
+                texts(&entry.value, at, visit);
+                at.pop();
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Content::Null | Content::Bool(_) | Content::Number(_) => {}
     }
 }

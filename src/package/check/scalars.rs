@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::Findings;
 use crate::package::diagnostic::{Diagnostic, Severity};
 use crate::package::load::LoadedPackage;
+use crate::package::pointer::Pointer;
 use crate::package::source::{Source, Span};
 use crate::package::violation::{Code, Violation};
 use crate::package::yaml::{Ambiguity, Content, Node, ambiguity};
@@ -13,7 +14,7 @@ pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
     let Some(source) = findings.loaded.sources.get(package.source) else { return };
     let errors = findings.loaded.diagnostics.iter().filter(|other| other.source == package.source);
     let refused = errors.filter(|other| other.severity == Severity::Error).map(|other| other.span).collect();
-    let mut walk = Walk { package, source, pointer: String::new(), refused, found: Vec::new() };
+    let mut walk = Walk { package, source, pointer: Pointer::default(), refused, found: Vec::new() };
     walk.node(&package.root);
     findings.found.append(&mut walk.found);
 }
@@ -21,7 +22,7 @@ pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
 struct Walk<'a> {
     package: &'a LoadedPackage,
     source: &'a Source,
-    pointer: String,
+    pointer: Pointer,
     /// Places where something worse has been said.
     refused: BTreeSet<Span>,
     found: Vec<Diagnostic>,
@@ -32,17 +33,19 @@ impl Walk<'_> {
         match &node.content {
             Content::Sequence(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.within(&index.to_string(), |this| this.node(item));
+                    self.pointer.push_index(index);
+                    self.node(item);
+                    self.pointer.pop();
                 }
             }
             Content::Mapping(entries) => {
                 for entry in entries {
-                    self.within(&entry.key, |this| {
-                        if entry.key_plain {
-                            this.key(entry.key_span, &entry.key);
-                        }
-                        this.node(&entry.value);
-                    });
+                    self.pointer.push(&entry.key);
+                    if entry.key_plain {
+                        self.key(entry.key_span, &entry.key);
+                    }
+                    self.node(&entry.value);
+                    self.pointer.pop();
                 }
             }
             Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_)
@@ -52,14 +55,6 @@ impl Walk<'_> {
             }
             Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => {}
         }
-    }
-
-    fn within(&mut self, part: &str, run: impl FnOnce(&mut Self)) {
-        let length = self.pointer.len();
-        self.pointer.push('/');
-        self.pointer.push_str(&part.replace('~', "~0").replace('/', "~1"));
-        run(self);
-        self.pointer.truncate(length);
     }
 
     fn key(&mut self, span: Span, key: &str) {
@@ -79,24 +74,24 @@ impl Walk<'_> {
         {
             let message = format!("the integer {written} is beyond 64 bits signed");
             let help = "an API server would store another number: put it in quotes";
-            let violation = Violation::new(Code::IntegerTooLarge, self.pointer.clone(), message).help(help);
+            let violation = Violation::new(Code::IntegerTooLarge, self.pointer.as_str(), message).help(help);
             self.found.push(self.package.diagnostic_at(Severity::Error, violation, node.span));
             return;
         }
+        let Some(ambiguity) = ambiguity(written) else { return };
         let read = node.to_value();
-        let (message, help, fix) = match (ambiguity(written), &node.content) {
-            (None, _) => return,
-            (Some(Ambiguity::LosesDigits), _) => (
+        let (message, help, fix) = match (ambiguity, &node.content) {
+            (Ambiguity::LosesDigits, _) => (
                 format!("{written} is a number and is read as {read}"),
                 format!("write \"{written}\", with quotes, if it is a version or other text"),
                 None,
             ),
-            (Some(Ambiguity::Boolean | Ambiguity::Number), Content::Text(_)) => (
+            (Ambiguity::Boolean | Ambiguity::Number, Content::Text(_)) => (
                 format!("{written} is text to some tools and a number to others"),
                 format!("write \"{written}\", with quotes"),
                 Some(format!("\"{written}\"")),
             ),
-            (Some(Ambiguity::Boolean | Ambiguity::Number), _) => (
+            (Ambiguity::Boolean | Ambiguity::Number, _) => (
                 format!("{written} is read as {read} by Kubernetes tools and as something else by others"),
                 format!("write {read}, or \"{written}\" with quotes if text is meant"),
                 Some(read.to_string()),
@@ -106,7 +101,7 @@ impl Walk<'_> {
     }
 
     fn warn(&mut self, code: Code, span: Span, message: String, help: &str, fix: Option<String>) {
-        let violation = Violation::new(code, self.pointer.clone(), message).help(help);
+        let violation = Violation::new(code, self.pointer.as_str(), message).help(help);
         let diagnostic = self.package.diagnostic_at(Severity::Warning, violation, span);
         self.found.push(Diagnostic { fix, ..diagnostic });
     }

@@ -1,6 +1,7 @@
 //! From the wire format to [`Definition`]: all rules of one Package.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use super::rules::{canary_rules, chart_rules, engine_rules, hook_child_rules, release_rules};
 use super::{
@@ -55,23 +56,23 @@ impl Parser {
     }
 
     /// Keeps a parsed value, or reports why there is none.
-    fn keep<T, E: ToString>(&mut self, code: Code, pointer: &str, parsed: Result<T, E>) -> Option<T> {
-        parsed.map_err(|error| self.report(code, pointer, error.to_string(), "")).ok()
+    fn keep<T, E: ToString>(&mut self, code: Code, pointer: impl Display, parsed: Result<T, E>) -> Option<T> {
+        parsed.map_err(|error| self.report(code, pointer.to_string(), error.to_string(), "")).ok()
     }
 
-    fn name<T>(&mut self, pointer: &str, parsed: Result<T, NameError>) -> Option<T> {
+    fn name<T>(&mut self, pointer: impl Display, parsed: Result<T, NameError>) -> Option<T> {
         self.keep(Code::InvalidName, pointer, parsed)
     }
 
-    fn range(&mut self, pointer: &str, text: Option<&str>) -> Option<Range> {
-        let range = text.and_then(|text| self.keep(Code::InvalidRange, pointer, Range::parse(text)))?;
+    fn range(&mut self, pointer: impl Display, text: Option<&str>) -> Option<Range> {
+        let range = text.and_then(|text| self.keep(Code::InvalidRange, &pointer, Range::parse(text)))?;
         if range.is_empty() {
-            self.report(Code::InvalidRange, pointer, format!("no version is in the range `{range}`"), "");
+            self.report(Code::InvalidRange, pointer.to_string(), format!("no version is in the range `{range}`"), "");
         }
         Some(range)
     }
 
-    fn duration(&mut self, pointer: &str, text: Option<&str>, default: GoDuration) -> GoDuration {
+    fn duration(&mut self, pointer: impl Display, text: Option<&str>, default: GoDuration) -> GoDuration {
         let parsed = text.map(|text| self.keep(Code::InvalidDuration, pointer, GoDuration::parse(text)));
         parsed.flatten().unwrap_or(default)
     }
@@ -122,15 +123,15 @@ impl Parser {
             let at = format!("/spec/requires/{index}");
             match (&requirement.package, &requirement.kubernetes) {
                 (Some(package), None) => {
-                    let range = self.range(&format!("{at}/version"), requirement.version.as_deref());
-                    let name = self.name(&format!("{at}/package"), PackageName::parse(package))?;
+                    let range = self.range(format_args!("{at}/version"), requirement.version.as_deref());
+                    let name = self.name(format_args!("{at}/package"), PackageName::parse(package))?;
                     Some(Requirement::Package { name, range, optional: requirement.optional.unwrap_or(false) })
                 }
                 (None, Some(range)) => {
                     if requirement.version.is_some() || requirement.optional.is_some() {
                         self.report(Code::NotTogether, &at, "version and optional go with package", "");
                     }
-                    let range = self.range(&format!("{at}/kubernetes"), Some(range))?;
+                    let range = self.range(format_args!("{at}/kubernetes"), Some(range))?;
                     Some(Requirement::Kubernetes { range })
                 }
                 (Some(_), Some(_)) | (None, None) => {
@@ -221,17 +222,18 @@ impl Parser {
     }
 
     fn component(&mut self, at: &str, component: &api::Component, package: Option<&Namespace>) -> Option<Component> {
-        let install = component.install.clone().unwrap_or_default();
-        let name = self.name(&format!("{at}/name"), ComponentName::parse(&component.name));
+        let default = api::Install::default();
+        let install = component.install.as_ref().unwrap_or(&default);
+        let name = self.name(format_args!("{at}/name"), ComponentName::parse(&component.name));
         let namespace = match &install.namespace {
-            Some(namespace) => self.name(&format!("{at}/install/namespace"), Namespace::parse(namespace)),
+            Some(namespace) => self.name(format_args!("{at}/install/namespace"), Namespace::parse(namespace)),
             None => package.cloned(),
         };
         let release = install.release_name.as_deref().unwrap_or(&component.name);
         let release_at = if install.release_name.is_some() { "install/releaseName" } else { "name" };
         let release_name = match ReleaseName::parse(release) {
             Err(_) if install.release_name.is_none() => None,
-            parsed => self.name(&format!("{at}/{release_at}"), parsed),
+            parsed => self.name(format_args!("{at}/{release_at}"), parsed),
         };
         let chart = self.chart(at, component);
         if let Some(canary) = &component.canary {
@@ -261,8 +263,8 @@ impl Parser {
             delete_data: install.delete_data.unwrap_or(false),
             upgrade_crds: install.upgrade_crds.unwrap_or(UpgradeCrds::CreateReplace),
             ready_when,
-            health_check_exprs: install.health_check_exprs,
-            ignore: install.ignore,
+            health_check_exprs: install.health_check_exprs.clone(),
+            ignore: install.ignore.clone(),
             canary: component.canary.clone(),
         })
     }
@@ -298,10 +300,10 @@ impl Parser {
 
     fn repository_chart(&mut self, at: &str, chart: &api::Chart) -> Option<RepositoryChart> {
         self.violations.extend(chart_rules(at, chart));
-        let version = self.keep(Code::InvalidVersion, &format!("{at}/version"), Version::parse(&chart.version));
+        let version = self.keep(Code::InvalidVersion, format_args!("{at}/version"), Version::parse(&chart.version));
         let secret = chart.secret_ref.as_ref();
         let secret =
-            secret.and_then(|secret| self.name(&format!("{at}/secretRef/name"), ObjectName::parse(&secret.name)));
+            secret.and_then(|secret| self.name(format_args!("{at}/secretRef/name"), ObjectName::parse(&secret.name)));
         Some(RepositoryChart {
             repository: chart.repository.clone(),
             name: chart.name.clone(),
@@ -326,7 +328,7 @@ impl Parser {
             files.filter_map(|(index, file)| relative(format!("{at}/valuesFiles/{index}"), file)).collect();
         let version = component.chart_version.as_deref();
         let chart_version = version.and_then(|version| {
-            self.keep(Code::InvalidVersion, &format!("{at}/chartVersion"), Version::parse(version))
+            self.keep(Code::InvalidVersion, format_args!("{at}/chartVersion"), Version::parse(version))
         });
         Some(PathChart { path: directory?, chart_version, values_files, source: component.source.clone() })
     }
@@ -334,7 +336,7 @@ impl Parser {
     fn values_from(&mut self, at: &str, from: &api::ValuesFrom) -> Option<ValuesFrom> {
         Some(ValuesFrom {
             kind: from.kind,
-            name: self.name(&format!("{at}/name"), ObjectName::parse(&from.name))?,
+            name: self.name(format_args!("{at}/name"), ObjectName::parse(&from.name))?,
             values_key: from.values_key.clone().unwrap_or_else(|| DEFAULT_VALUES_KEY.to_owned()),
             target_path: from.target_path.clone(),
             optional: from.optional.unwrap_or(false),
@@ -359,7 +361,7 @@ impl Parser {
             }
         };
         let namespace = match &entry.namespace {
-            Some(namespace) => self.name(&format!("{at}/namespace"), Namespace::parse(namespace))?,
+            Some(namespace) => self.name(format_args!("{at}/namespace"), Namespace::parse(namespace))?,
             None => default.clone(),
         };
         Some(ReadyWhen {
@@ -368,7 +370,7 @@ impl Parser {
             name: entry.name.clone(),
             namespace,
             test: test?,
-            settle: self.duration(&format!("{at}/settle"), entry.settle.as_deref(), DEFAULT_SETTLE),
+            settle: self.duration(format_args!("{at}/settle"), entry.settle.as_deref(), DEFAULT_SETTLE),
             failed: entry.failed.clone(),
         })
     }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::package::pointer::unescape;
 use crate::package::source::Span;
 
 /// A value and its place.
@@ -63,6 +64,21 @@ impl Node {
         }
     }
 
+    /// The value without places, of a node that is not needed any more.
+    pub fn into_value(self) -> Value {
+        match self.content {
+            Content::Null => Value::Null,
+            Content::Bool(value) => Value::Bool(value),
+            Content::Number(number) => Value::Number(number),
+            Content::Text(text) => Value::String(text),
+            Content::Sequence(items) => Value::Array(items.into_iter().map(Self::into_value).collect()),
+            Content::Mapping(entries) => {
+                let entries = entries.into_iter().map(|entry| (entry.key, entry.value.into_value()));
+                Value::Object(entries.collect::<Map<_, _>>())
+            }
+        }
+    }
+
     /// The entries, if this is a map.
     pub fn entries(&self) -> Option<&[Entry]> {
         if let Content::Mapping(entries) = &self.content { Some(entries) } else { None }
@@ -102,7 +118,7 @@ impl Node {
         let (mut node, mut span) = (self, self.head(None));
         for part in pointer.split('/').skip(1) {
             let next = match &node.content {
-                Content::Mapping(_) => node.entry(&unescape_pointer(part)).map(|entry| (&entry.value, Some(entry))),
+                Content::Mapping(_) => node.entry(&unescape(part)).map(|entry| (&entry.value, Some(entry))),
                 Content::Sequence(items) => {
                     part.parse().ok().and_then(|index: usize| items.get(index)).map(|item| (item, None))
                 }
@@ -117,7 +133,7 @@ impl Node {
     /// Place of the key that a JSON pointer ends in; else like [`Self::locate`].
     pub fn locate_key(&self, pointer: &str) -> Span {
         let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", ""));
-        let key = unescape_pointer(key);
+        let key = unescape(key);
         let entry = self.find(parent).and_then(|parent| parent.entry(&key));
         entry.map_or_else(|| self.locate(pointer), |entry| entry.key_span)
     }
@@ -125,7 +141,7 @@ impl Node {
     /// The node that a JSON pointer names.
     pub fn find(&self, pointer: &str) -> Option<&Self> {
         pointer.split('/').skip(1).try_fold(self, |node, part| match &node.content {
-            Content::Mapping(_) => node.get(&unescape_pointer(part)),
+            Content::Mapping(_) => node.get(&unescape(part)),
             Content::Sequence(items) => items.get(part.parse::<usize>().ok()?),
             Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => None,
         })
@@ -142,9 +158,4 @@ impl Node {
             (Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_), _) => self.span,
         }
     }
-}
-
-/// One part of a JSON pointer as the key it stands for (RFC 6901).
-pub fn unescape_pointer(part: &str) -> String {
-    part.replace("~1", "/").replace("~0", "~")
 }
