@@ -124,7 +124,7 @@ fn read(from: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Option<Ve
         loaded
             .packages
             .iter()
-            .map(|package| Document { origin: origin(package.source).to_owned(), value: package.value.clone() }),
+            .map(|package| Document { origin: origin(package.source).to_owned(), value: package.root.to_value() }),
     );
     let report = Report::new(loaded.sources, loaded.diagnostics);
     if !report.diagnostics.is_empty() {

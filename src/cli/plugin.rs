@@ -109,7 +109,7 @@ fn answer() -> anyhow::Result<Result<Answer, Vec<String>>> {
         Some(below) => chart_content(&tree, below),
         None => Err(ContentError::NotSent(path.as_str().to_owned())),
     };
-    Ok(generate(&loaded, &environment, &directory, &charts)
+    Ok(generate(loaded, &environment, &directory, &charts)
         .map_err(|failure| failure.to_string().lines().map(str::to_owned).collect()))
 }
 

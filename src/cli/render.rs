@@ -14,7 +14,7 @@ use crate::package::check;
 use crate::package::content::chart_content;
 use crate::package::definition::{Definition, RelativePath, Requirement};
 use crate::package::diagnostic::{Report, Severity, Style, write_text};
-use crate::package::load::{Loaded, NamespaceRule};
+use crate::package::load::{Loaded, LoadedPackage, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::package::tree::Tree;
 use crate::translate::{Charts, Compilation, Compiled, Options, Refusal, Translation, compile, managed, native};
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: no Package found")?;
         return Ok(Exit::Findings);
     }
-    match translate(&loaded, arguments, namespace.as_ref(), root.as_ref()) {
+    match translate(loaded, arguments, root.as_ref()) {
         Err(refusals) => {
             for refusal in refusals {
                 writeln!(streams.stderr, "error: {refusal}")?;
@@ -138,38 +138,34 @@ fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) ->
 /// Objects in order, and what has to be said of them.
 type Output = (Vec<Value>, Vec<String>);
 
-fn translate(
-    loaded: &Loaded,
-    arguments: &Arguments,
-    namespace: Option<&Namespace>,
-    root: Option<&Directory>,
-) -> Result<Output, Vec<Refusal>> {
+fn translate(loaded: Loaded, arguments: &Arguments, root: Option<&Directory>) -> Result<Output, Vec<Refusal>> {
     let charts = root.map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
     let charts = charts.as_ref().map(|read| read as &Charts<'_>);
     let engine = arguments.engine.map(Engine::from);
     let compilation = Compilation {
-        namespace: namespace.map(Namespace::as_str),
         engine,
         origin: arguments.repo_url.as_deref().zip(arguments.revision.as_deref()),
+        origin_stated_in: "--repo-url and --revision",
         charts,
     };
-    let compiled = compile_all(loaded, &compilation)?;
-    let definitions = || compiled.iter().map(|package| package.definition.clone()).collect::<Vec<_>>();
+    let compiled = compile_all(loaded.packages, &compilation)?;
+    let (objects, definitions): (Vec<Value>, Vec<Definition>) =
+        compiled.into_iter().map(|package| (Value::Object(package.object), package.definition)).unzip();
     let options = Options { skip_hooks: arguments.skip_hooks, ..Options::for_engine(engine) };
     let (objects, mut notes) = match arguments.mode {
         Mode::Managed => {
-            let (objects, mut notes) = output_of(managed(&definitions(), &options)?);
+            let (objects, mut notes) = output_of(managed(&definitions, &options)?);
             notes.push(MANAGED.to_owned());
             (objects, notes)
         }
         Mode::Native => {
-            let (objects, mut notes) = output_of(native(&definitions(), &options)?);
-            notes.extend(definitions().iter().flat_map(unchecked_kubernetes));
+            let (objects, mut notes) = output_of(native(&definitions, &options)?);
+            notes.extend(definitions.iter().flat_map(unchecked_kubernetes));
             (objects, notes)
         }
         Mode::Package => {
-            managed(&definitions(), &options)?;
-            (compiled.into_iter().map(|package| Value::Object(package.object)).collect(), Vec::new())
+            managed(&definitions, &options)?;
+            (objects, Vec::new())
         }
     };
     match loaded.others.len() {
@@ -202,11 +198,10 @@ fn output_of(translation: Translation) -> Output {
     (objects, translation.notes.iter().map(ToString::to_string).collect())
 }
 
-fn compile_all(loaded: &Loaded, compilation: &Compilation<'_>) -> Result<Vec<Compiled>, Vec<Refusal>> {
+fn compile_all(packages: Vec<LoadedPackage>, compilation: &Compilation<'_>) -> Result<Vec<Compiled>, Vec<Refusal>> {
     let (mut compiled, mut refusals) = (Vec::new(), Vec::new());
-    for package in &loaded.packages {
-        let Value::Object(value) = &package.value else { continue };
-        match compile(value, compilation) {
+    for package in packages {
+        match compile(package, compilation) {
             Ok(package) => compiled.push(package),
             Err(mut found) => refusals.append(&mut found),
         }

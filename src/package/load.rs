@@ -67,8 +67,6 @@ pub struct LoadedPackage {
     pub source: usize,
     /// The document with places.
     pub root: Node,
-    /// The document as it stands, keys in the order of the file.
-    pub value: Value,
     /// `metadata.name`; empty if there is none.
     pub name: String,
     /// The namespace it is in, by [`NamespaceRule`].
@@ -153,14 +151,14 @@ impl LoadedPackage {
     /// The same, for a place found otherwise.
     pub fn diagnostic_at(&self, severity: Severity, violation: Violation, span: Span) -> Diagnostic {
         let index = violation.pointer.strip_prefix("/spec/components/").and_then(|rest| rest.split('/').next());
-        let component = index.and_then(|index| self.value.pointer(&format!("/spec/components/{index}/name")));
+        let component = index.and_then(|index| self.root.find(&format!("/spec/components/{index}/name")));
         Diagnostic {
             code: violation.code,
             severity,
             source: self.source,
             span,
             package: Some(self.name.clone()).filter(|name| !name.is_empty()),
-            component: component.and_then(Value::as_str).map(str::to_owned),
+            component: component.and_then(Node::as_text).map(str::to_owned),
             message: violation.message,
             help: violation.help,
             fix: None,

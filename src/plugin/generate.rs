@@ -51,7 +51,7 @@ pub enum Failure {
 /// # Errors
 /// See [`Failure`].
 pub fn generate(
-    loaded: &Loaded,
+    loaded: Loaded,
     environment: &Environment,
     directory: &str,
     charts: &Charts<'_>,
@@ -60,62 +60,70 @@ pub fn generate(
         let directory = if directory.is_empty() { "." } else { directory };
         return Err(Failure::NoPackage { directory: directory.to_owned() });
     }
-    let mut refused: Vec<String> = loaded.others.iter().filter_map(|other| refusal(loaded, other)).collect();
+    let mut refused: Vec<String> = loaded.others.iter().filter_map(|other| refusal(&loaded, other)).collect();
     let compilation = Compilation {
-        namespace: Some(environment.namespace.as_str()),
         engine: Some(environment.parameters.engine),
         origin: environment.origin.as_ref().map(|(url, revision)| (url.as_str(), revision.as_str())),
+        origin_stated_in: "ARGOCD_APP_SOURCE_REPO_URL and ARGOCD_APP_REVISION",
         charts: Some(charts),
     };
     let mut compiled = Vec::new();
-    for package in &loaded.packages {
-        let Value::Object(value) = &package.value else { continue };
-        match compile(value, &compilation) {
-            Ok(package) => compiled.push(package),
+    for package in loaded.packages {
+        let source = package.source;
+        match compile(package, &compilation) {
+            Ok(package) => compiled.push((source, package)),
             Err(refusals) => refused.extend(refusals.iter().map(ToString::to_string)),
         }
     }
     if !refused.is_empty() {
         return Err(Failure::Refused(refused));
     }
+    let others = loaded.others.into_iter().filter(|other| group(&other.api_version) != KUSTOMIZE_GROUP).collect();
     match environment.parameters.output {
-        Output::Package => packages(loaded, compiled, environment),
-        Output::Native => natives(loaded, compiled, environment),
+        Output::Package => packages(others, compiled, environment),
+        Output::Native => natives(others, compiled, environment),
     }
     .map_err(|refusals| Failure::Refused(refusals.iter().map(ToString::to_string).collect()))
 }
 
+/// A compiled Package and the index of its file.
+type Placed = (usize, Compiled);
+
 /// Compiled Packages and everything else, in the order of the files.
-fn packages(loaded: &Loaded, compiled: Vec<Compiled>, environment: &Environment) -> Result<Answer, Vec<Refusal>> {
-    let (objects, definitions): (Vec<_>, Vec<_>) =
-        compiled.into_iter().map(|package| (Value::Object(package.object), package.definition)).unzip();
+fn packages(
+    others: Vec<OtherManifest>,
+    compiled: Vec<Placed>,
+    environment: &Environment,
+) -> Result<Answer, Vec<Refusal>> {
+    let (mut all, definitions): (Vec<_>, Vec<_>) = compiled
+        .into_iter()
+        .map(|(source, package)| ((source, Value::Object(package.object)), package.definition))
+        .unzip();
     // What cannot become children is refused here, where its author sees it.
     managed(&definitions, &options(environment))?;
     let notes = unmet(&definitions, environment);
     let notes = notes.iter().map(|note| format!("{note}; the controller waits for it")).collect();
-    let packages = loaded.packages.iter().zip(objects).map(|(package, object)| (package.source, object));
-    let others = passed_on(loaded).map(|other| (other.source, other.value.clone()));
-    let mut all: Vec<(usize, Value)> = packages.chain(others).collect();
+    all.extend(others.into_iter().map(|other| (other.source, other.value)));
     all.sort_by_key(|(source, _)| *source);
     Ok(Answer { objects: all.into_iter().map(|(_, object)| object).collect(), notes })
 }
 
-fn natives(loaded: &Loaded, compiled: Vec<Compiled>, environment: &Environment) -> Result<Answer, Vec<Refusal>> {
-    let definitions: Vec<Definition> = compiled.into_iter().map(|package| package.definition).collect();
+fn natives(
+    others: Vec<OtherManifest>,
+    compiled: Vec<Placed>,
+    environment: &Environment,
+) -> Result<Answer, Vec<Refusal>> {
+    let definitions: Vec<Definition> = compiled.into_iter().map(|(_, package)| package.definition).collect();
     let unmet = unmet(&definitions, environment);
     if !unmet.is_empty() {
         return Err(unmet.into_iter().map(|note| Refusal { about: note.about, message: note.message }).collect());
     }
     let translation = native(&definitions, &options(environment))?;
-    let others = passed_on(loaded).map(|other| other.value.clone());
+    let others = others.into_iter().map(|other| other.value);
     Ok(Answer {
         objects: others.chain(translation.objects.into_iter().map(Manifest::into)).collect(),
         notes: translation.notes.iter().map(ToString::to_string).collect(),
     })
-}
-
-fn passed_on(loaded: &Loaded) -> impl Iterator<Item = &OtherManifest> {
-    loaded.others.iter().filter(|other| group(&other.api_version) != KUSTOMIZE_GROUP)
 }
 
 fn group(api_version: &str) -> &str {

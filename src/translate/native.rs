@@ -5,6 +5,7 @@
 //! first components of a Package depend on the last ones of every Package it
 //! requires, so that one set of edges orders everything.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
@@ -24,9 +25,9 @@ use crate::package::names::{child_name, hex};
 use crate::package::order::order;
 
 /// A component that is in the stream: what others need to wait for it.
-struct Node {
+struct Node<'a> {
     package: usize,
-    component: Component,
+    component: Cow<'a, Component>,
     engine: Engine,
     name: String,
     digest: ComponentDigest,
@@ -66,14 +67,14 @@ pub fn native(packages: &[Definition], options: &Options) -> Result<Translation,
 
 struct Builder<'a> {
     options: &'a Options,
-    nodes: Vec<Node>,
+    nodes: Vec<Node<'a>>,
     /// For each Package the nodes on which a requirer waits.
     last: BTreeMap<usize, BTreeSet<usize>>,
     notes: Vec<Note>,
 }
 
-impl Builder<'_> {
-    fn add_package(&mut self, set: &Packages<'_>, position: usize) -> Vec<Refusal> {
+impl<'a> Builder<'a> {
+    fn add_package(&mut self, set: &Packages<'a>, position: usize) -> Vec<Refusal> {
         let Some(package) = set.get(position) else { return Vec::new() };
         let about = Subject::package(package);
         let engine = match engine_of(package, self.options.engine) {
@@ -138,13 +139,13 @@ impl Builder<'_> {
         &self,
         package: &Definition,
         position: usize,
-        component: &Component,
+        component: &'a Component,
         engine: Engine,
         wave: u32,
         above: Vec<usize>,
-    ) -> Result<Node, Refusal> {
+    ) -> Result<Node<'a>, Refusal> {
         let refuse = |message: String| Refusal::new(Subject::component(package, component), message);
-        let nodes: Vec<&Node> = above.iter().filter_map(|&index| self.nodes.get(index)).collect();
+        let nodes: Vec<&Node<'_>> = above.iter().filter_map(|&index| self.nodes.get(index)).collect();
         if let Some(other) = nodes.iter().find(|node| node.engine != engine) {
             let other = other.engine.as_str();
             return Err(refuse(format!("it cannot wait for {other} without the controller: both need one engine")));
@@ -155,12 +156,15 @@ impl Builder<'_> {
         let states: BTreeSet<_> = states.collect();
         let upstream = (!states.is_empty()).then(|| format!("v1:{}", hex(&json!(states).to_string(), 64)));
         // Without the controller nothing would ever take a canary further.
-        let component = Component { canary: None, ..component.clone() };
+        let component = match &component.canary {
+            Some(_) => Cow::Owned(Component { canary: None, ..component.clone() }),
+            None => Cow::Borrowed(component),
+        };
         let name = child_name(&package.name, &component.name);
         Ok(Node { package: position, component, engine, name, digest, wave, above, level, upstream })
     }
 
-    fn objects(&self, package: &Definition, node: &Node, stream: &mut Stream) -> Result<(), Refusal> {
+    fn objects(&self, package: &Definition, node: &Node<'_>, stream: &mut Stream) -> Result<(), Refusal> {
         let about = Subject::component(package, &node.component);
         let depends_on: Vec<Dependency> = self.above(node).map(dependency).collect();
         let mut annotations = BTreeMap::new();
@@ -190,12 +194,12 @@ impl Builder<'_> {
         rendered.into_objects().into_iter().try_for_each(|object| stream.push(object, &about))
     }
 
-    fn above(&self, node: &Node) -> impl Iterator<Item = &Node> {
+    fn above(&self, node: &Node<'_>) -> impl Iterator<Item = &Node<'a>> {
         node.above.iter().filter_map(|&index| self.nodes.get(index))
     }
 }
 
-fn dependency(node: &Node) -> Dependency {
+fn dependency(node: &Node<'_>) -> Dependency {
     let chart = match &node.component.chart {
         ChartSource::Repository(chart) if chart.is_oci() => ChartEvidence::Oci(&chart.version),
         ChartSource::Repository(chart) => ChartEvidence::Exact(chart.version.as_written()),

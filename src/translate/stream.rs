@@ -1,6 +1,6 @@
 //! A stream in which every object occurs once.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use super::{Refusal, Subject};
 use crate::engine::{Manifest, ObjectKey};
@@ -9,7 +9,7 @@ use crate::engine::{Manifest, ObjectKey};
 #[derive(Default)]
 pub(super) struct Stream {
     objects: Vec<Manifest>,
-    seen: BTreeMap<ObjectKey, (usize, Subject)>,
+    seen: HashMap<ObjectKey, (usize, Subject)>,
 }
 
 impl Stream {

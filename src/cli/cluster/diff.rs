@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         for package in &loaded.packages {
             let live = cluster.package_as_written(&package.namespace, &package.name).await?;
             let spec = |package: &Value| package.get("spec").and_then(Value::as_object).cloned();
-            let wanted = spec(&package.value).unwrap_or_default();
+            let wanted = spec(&package.root.to_value()).unwrap_or_default();
             let name = format!("{}/{}", package.namespace, package.name);
             let text = diff::write(&name, live.as_ref().and_then(spec).as_ref(), &wanted);
             differs |= !text.is_empty();

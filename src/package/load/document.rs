@@ -1,7 +1,5 @@
 //! From one document to a Package or another manifest.
 
-use serde_json::Value;
-
 use super::{Loaded, LoadedPackage, NamespaceRule, OtherManifest, finding};
 use crate::api::wellknown;
 use crate::package::definition::{self, did_you_mean};
@@ -39,7 +37,7 @@ fn document(source: usize, root: Node, named: bool, namespace: &NamespaceRule, l
     if api_version.is_empty() || kind.is_empty() {
         not_an_object(source, &root, named, loaded);
     } else if group != wellknown::GROUP {
-        other(source, &root, api_version, kind, loaded);
+        other(source, root, api_version, kind, loaded);
     } else if api_version == wellknown::API_VERSION && kind == "Package" {
         let package = package(source, root, namespace, loaded);
         loaded.packages.push(package);
@@ -81,7 +79,7 @@ fn looks_like_a_package(root: &Node) -> bool {
     of_ours || text("kind") == "Package" || (is_map("metadata") && is_map("spec"))
 }
 
-fn other(source: usize, root: &Node, api_version: String, kind: String, loaded: &mut Loaded) {
+fn other(source: usize, root: Node, api_version: String, kind: String, loaded: &mut Loaded) {
     let of_ours = |item: &&Node| {
         let version = item.get("apiVersion").and_then(Node::as_text).unwrap_or_default();
         version.starts_with(&format!("{}/", wellknown::GROUP))
@@ -94,9 +92,9 @@ fn other(source: usize, root: &Node, api_version: String, kind: String, loaded: 
         let message = "Packages in a List are not read";
         loaded.diagnostics.push(finding(source, item.locate(""), Code::UnsupportedKind, message, help));
     }
-    let value = root.to_value();
-    let name = value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    loaded.others.push(OtherManifest { source, span: root.locate(""), api_version, kind, name, value });
+    let name = root.find("/metadata/name").and_then(Node::as_text).unwrap_or_default().to_owned();
+    let span = root.locate("");
+    loaded.others.push(OtherManifest { source, span, api_version, kind, name, value: root.into_value() });
 }
 
 fn unsupported(source: usize, root: &Node, api_version: &str, kind: &str, loaded: &mut Loaded) {
@@ -115,8 +113,7 @@ fn unsupported(source: usize, root: &Node, api_version: &str, kind: &str, loaded
 }
 
 fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded) -> LoadedPackage {
-    let value = root.to_value();
-    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let text = |pointer: &str| root.find(pointer).and_then(Node::as_text).map(str::to_owned);
     let name = text("/metadata/name").unwrap_or_default();
     let namespace = match rule {
         NamespaceRule::Forced(namespace) => namespace.to_string(),
@@ -124,7 +121,7 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
     };
     let mut structure = structure::check(&root);
     let typed = serde_json::from_value::<crate::api::Package>(structure.fitting);
-    let mut package = LoadedPackage { source, root, value, name, namespace, package: None, definition: None };
+    let mut package = LoadedPackage { source, root, name, namespace, package: None, definition: None };
     let shape_fits = structure.findings.is_empty();
     let too_many = |finding: &structure::Finding| {
         finding.violation.code == Code::TooLarge && finding.violation.pointer == "/spec/components"

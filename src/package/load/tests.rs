@@ -44,7 +44,7 @@ fn a_package_is_kept_as_written_and_as_understood() {
     let package = &loaded.packages[0];
     assert_eq!((package.name.as_str(), package.namespace.as_str()), ("db", "apps"));
     assert_eq!(
-        package.value.as_object().unwrap().keys().collect::<Vec<_>>(),
+        package.root.entries().unwrap().iter().map(|entry| &entry.key).collect::<Vec<_>>(),
         ["apiVersion", "kind", "metadata", "spec"]
     );
     assert_eq!(package.definition.as_ref().unwrap().version.to_string(), "1.0.0");
