@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use rstest::rstest;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::write::write;
+use super::write::{Styled, style, write};
 use super::*;
 
 fn values(text: &str) -> Vec<Value> {
@@ -176,6 +177,8 @@ fn json_value() -> impl Strategy<Value = Value> {
         "\\PC{0,20}",
         "([ \\t]{0,3}[a-z#:-]{0,5}\n){0,4}[ a]{0,3}",
         "[0-9_.:eExXob+-]{1,8}",
+        "[A-Za-z/]{1,4}(:|:/|://)?[a-z0-9.:/_-]{0,4}",
+        "[0-9]{1,2}[0-9a-zA-Z]{0,3}",
         proptest::sample::select(vec![
             "on", "No", "y", "~", "null", "<<", "=", "0x1F", "012", "1_000", ".inf", "---", "...", "- a", "? b",
             "\u{feff}", "\u{85}", "\r", "\t"
@@ -198,7 +201,27 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A value as serde-saphyr writes the whole of it.
+struct Whole<'a>(&'a Value);
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Whole)),
+            Value::Object(entries) => serializer.collect_map(entries.iter().map(|(key, value)| (key, Whole(value)))),
+            scalar => Styled(scalar).serialize(serializer),
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn the_layout_is_that_of_the_library(value in json_value()) {
+        let mut whole = "---\n".to_owned();
+        serde_saphyr::to_fmt_writer_with_options(&mut whole, &Whole(&value), style()).unwrap();
+        prop_assert_eq!(write(&[value]).unwrap(), whole);
+    }
+
     #[test]
     fn what_is_written_is_read_back_the_same(value in json_value()) {
         let text = write(&[value.clone(), value.clone()]).unwrap();
@@ -206,8 +229,9 @@ proptest! {
         prop_assert_eq!(&documents.problems, &[], "{}", text);
         for read in &documents.documents {
             // Whole floats are integers to JSON.
-            let (read, written) = (read.to_value().to_string(), value.to_string());
-            prop_assert_eq!(read, written, "{}", text);
+            let (read_value, written) = (read.to_value().to_string(), value.to_string());
+            prop_assert_eq!(&read_value, &written, "{}", text);
+            prop_assert_eq!(read.clone().into_value().to_string(), written, "{}", text);
         }
         prop_assert_eq!(documents.documents.len(), 2);
     }
