@@ -110,6 +110,8 @@ codes! {
     ClusterField = 44,
     /// No Package in what was given.
     NoPackage = 45,
+    /// An expression that has no answer on any object.
+    NeverAnswers = 46,
 }
 
 impl fmt::Display for Code {

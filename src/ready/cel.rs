@@ -14,6 +14,7 @@
 //!   still take. It is the one place of the pure modules with a timeout: it can
 //!   only turn an answer into "no answer", never into another answer.
 
+mod flaws;
 mod fuel;
 mod library;
 mod limits;
@@ -32,6 +33,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+pub use flaws::Flaw;
 pub use syntax::Access;
 pub use values::Variables;
 
@@ -154,6 +156,17 @@ impl Expression {
     /// has no value.
     pub fn unguarded(&self, prefix: &[&str]) -> Vec<Access> {
         syntax::unguarded(&self.inner.tree, prefix, &self.inner.offsets)
+    }
+
+    /// The first operand that makes the expression an error on every object: one
+    /// whose value is neither true nor false, where one of them is needed.
+    pub fn never_boolean(&self) -> Option<Flaw> {
+        flaws::never_boolean(&self.inner.tree, &self.inner.offsets)
+    }
+
+    /// Patterns of `matches` that are written out and no regular expressions.
+    pub fn bad_patterns(&self) -> Vec<Flaw> {
+        flaws::bad_patterns(&self.inner.tree, &self.inner.offsets)
     }
 
     /// The operands of `&&` at its top, to say which of them is false; empty for

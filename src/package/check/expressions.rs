@@ -6,7 +6,7 @@ use crate::package::diagnostic::Severity;
 use crate::package::load::LoadedPackage;
 use crate::package::source::Span;
 use crate::package::violation::{Code, Violation};
-use crate::ready::cel::{Expression, MAX_BYTES};
+use crate::ready::cel::{Expression, Flaw, MAX_BYTES};
 
 /// What an expression of `readyWhen` can read.
 const READY_VARIABLES: [&str; 3] = ["object", "version", "fromVersion"];
@@ -38,6 +38,7 @@ fn ready_when(package: &LoadedPackage, at: &str, entry: &ReadyWhen, findings: &m
             };
             check.unknown_variable(unknown, help);
         }
+        check.flaws(expression.never_boolean().into_iter().chain(expression.bad_patterns()));
         let consequence = if field == "expr" { "not ready" } else { "not failed" };
         check.unguarded(&expression, &["object", "status"], consequence);
     }
@@ -60,6 +61,8 @@ fn health_check(package: &LoadedPackage, at: &str, entry: &HealthCheckExpr, find
             let help = "Flux names the fields of the object directly: `status.phase`, `metadata.name`";
             check.unknown_variable(unknown, help.to_owned());
         }
+        // Patterns are for Flux to read, which knows others than we do.
+        check.flaws(expression.never_boolean());
         check.unguarded(&expression, &["status"], "an error to Flux");
     }
 }
@@ -89,6 +92,12 @@ impl Check<'_, '_> {
     fn unknown_variable(&mut self, name: &str, help: String) {
         let offset = find_word(self.text, name);
         self.report(Severity::Error, Code::UnknownVariable, offset, format!("there is no variable `{name}`"), help);
+    }
+
+    fn flaws(&mut self, flaws: impl IntoIterator<Item = Flaw>) {
+        for flaw in flaws {
+            self.report(Severity::Error, Code::NeverAnswers, flaw.offset, flaw.message, String::new());
+        }
     }
 
     fn unguarded(&mut self, expression: &Expression, prefix: &[&str], consequence: &str) {

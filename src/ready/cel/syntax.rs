@@ -34,7 +34,7 @@ impl Offsets {
         Self(offsets)
     }
 
-    fn at(&self, node: &IdedExpr) -> usize {
+    pub(super) fn at(&self, node: &IdedExpr) -> usize {
         self.0.get(&node.id).copied().unwrap_or(0)
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn compile_error(text: &str, errors: &ParseErrors) -> CompileError {
 }
 
 /// Calls `see` for every node.
-fn visit<'t>(node: &'t IdedExpr, see: &mut impl FnMut(&'t IdedExpr)) {
+pub(super) fn visit<'t>(node: &'t IdedExpr, see: &mut impl FnMut(&'t IdedExpr)) {
     see(node);
     for child in children(node) {
         visit(child, see);

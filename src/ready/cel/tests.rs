@@ -184,6 +184,34 @@ fn unguarded_fields_are_found(#[case] text: &str, #[case] expected: &[(&str, usi
     assert_eq!(found, expected);
 }
 
+#[rstest]
+#[case::number("1", Some(("this is a number, never true or false", 0)))]
+#[case::text("'x'", Some(("this is text, never true or false", 0)))]
+#[case::list("[true]", Some(("this is a list, never true or false", 0)))]
+#[case::size("object.items.size()", Some(("this is a number, never true or false", 17)))]
+#[case::one_side("object.ready && 'x'", Some(("this is text, never true or false", 16)))]
+#[case::one_choice("object.ready ? true : 1 - 1", Some(("this is a number, never true or false", 24)))]
+#[case::negated("!1", Some(("this is a number, never true or false", 1)))]
+#[case::comparison("1 == 1", None)]
+#[case::field("object.ready", None)]
+#[case::constant("true", None)]
+#[case::unknown_type("dyn(1)", None)]
+fn what_is_never_boolean_is_found(#[case] text: &str, #[case] expected: Option<(&str, usize)>) {
+    let flaw = Expression::compile(text).unwrap().never_boolean();
+    assert_eq!(flaw.as_ref().map(|flaw| (flaw.message.as_str(), flaw.offset)), expected);
+}
+
+#[rstest]
+#[case::open_bracket("object.name.matches('[')", &["`[` is no regular expression"])]
+#[case::as_a_function("matches(object.name, '(') && matches(object.name, ')')", &["`(` is no regular expression", "`)` is no regular expression"])]
+#[case::good("object.name.matches('^v[0-9]+$')", &[])]
+#[case::computed("object.name.matches(object.pattern)", &[])]
+#[case::large_is_no_mistake("object.name.matches('((a{100}){100}){100}')", &[])]
+fn bad_patterns_are_found(#[case] text: &str, #[case] expected: &[&str]) {
+    let flaws = Expression::compile(text).unwrap().bad_patterns();
+    assert_eq!(flaws.iter().map(|flaw| flaw.message.as_str()).collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn fields_of_an_object_are_the_variables_of_flux() {
     let object = object();

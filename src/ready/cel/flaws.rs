@@ -1,0 +1,83 @@
+//! What is valid CEL and still has no answer on any object.
+
+use ::cel::IdedExpr;
+use ::cel::common::ast::{Expr, LiteralValue, operators};
+use regex::RegexBuilder;
+
+use super::syntax::{Offsets, visit};
+
+/// A part of an expression that always fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// Where it is, in bytes from the start of the text.
+    pub offset: usize,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Most bytes of a compiled pattern: enough to tell a mistake in its syntax.
+const MAX_PATTERN: usize = 1 << 16;
+
+/// See [`super::Expression::never_boolean`].
+pub(super) fn never_boolean(node: &IdedExpr, offsets: &Offsets) -> Option<Flaw> {
+    if let Some(kind) = kind(node) {
+        return Some(Flaw { offset: offsets.at(node), message: format!("this is {kind}, never true or false") });
+    }
+    let Expr::Call(call) = &node.expr else { return None };
+    let answers = match (call.func_name.as_str(), call.args.as_slice()) {
+        (operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT | operators::CONDITIONAL, args) => {
+            args
+        }
+        _ => return None,
+    };
+    answers.iter().find_map(|answer| never_boolean(answer, offsets))
+}
+
+/// What a part is that cannot be a boolean, as far as that can be seen.
+fn kind(node: &IdedExpr) -> Option<&'static str> {
+    match &node.expr {
+        Expr::Literal(LiteralValue::Boolean(_)) => None,
+        Expr::Literal(LiteralValue::Bytes(_)) => Some("bytes"),
+        Expr::Literal(LiteralValue::Double(_) | LiteralValue::Int(_) | LiteralValue::UInt(_)) => Some("a number"),
+        Expr::Literal(LiteralValue::Null) => Some("null"),
+        Expr::Literal(LiteralValue::String(_)) => Some("text"),
+        Expr::List(_) => Some("a list"),
+        Expr::Map(_) | Expr::Struct(_) => Some("a map"),
+        Expr::Call(call) => match call.func_name.as_str() {
+            operators::ADD => Some("a sum"),
+            operators::SUBSTRACT
+            | operators::MULTIPLY
+            | operators::DIVIDE
+            | operators::MODULO
+            | operators::NEGATE
+            | "size"
+            | "int"
+            | "uint"
+            | "double"
+            | "indexOf"
+            | "lastIndexOf" => Some("a number"),
+            "string" | "join" | "lowerAscii" | "upperAscii" | "replace" | "substring" | "trim" => Some("text"),
+            "split" => Some("a list"),
+            _ => None,
+        },
+        Expr::Comprehension(_) | Expr::Ident(_) | Expr::Select(_) | Expr::Unspecified => None,
+    }
+}
+
+/// See [`super::Expression::bad_patterns`].
+pub(super) fn bad_patterns(tree: &IdedExpr, offsets: &Offsets) -> Vec<Flaw> {
+    let mut found = Vec::new();
+    visit(tree, &mut |node| {
+        let Expr::Call(call) = &node.expr else { return };
+        let Some(IdedExpr { expr: Expr::Literal(LiteralValue::String(pattern)), .. }) = call.args.last() else {
+            return;
+        };
+        if call.func_name == "matches"
+            && let Err(regex::Error::Syntax(_)) = RegexBuilder::new(pattern.inner()).size_limit(MAX_PATTERN).build()
+        {
+            let message = format!("`{}` is no regular expression", pattern.inner());
+            found.push(Flaw { offset: call.args.last().map_or(0, |pattern| offsets.at(pattern)), message });
+        }
+    });
+    found
+}
