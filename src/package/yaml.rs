@@ -5,6 +5,7 @@
 //! keys become text, `<<` merges. Every node keeps its place.
 
 mod build;
+mod escape;
 mod merge;
 mod node;
 mod scalar;

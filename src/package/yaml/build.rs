@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as EventSpan, StrInput, Tag, options};
 use serde_json::Number;
 
+use super::escape::refused_by_go;
 use super::merge::finish_mapping;
 use super::node::{Content, Entry, Node};
 use super::scalar::resolve;
@@ -20,7 +21,7 @@ use crate::package::violation::Code;
 pub fn parse(text: &str) -> Documents {
     let options =
         options! { emit_comments: false, flow_nesting_limit: 2 * MAX_DEPTH, block_nesting_limit: 2 * MAX_DEPTH };
-    let mut builder = Builder::default();
+    let mut builder = Builder { text, ..Builder::default() };
     let mut parser = Parser::new_from_str_with_options(text, options);
     while let Some(event) = parser.next() {
         let step = match event {
@@ -70,7 +71,7 @@ fn late_byte_order_mark(text: &str) -> Option<Problem> {
     })
 }
 
-fn next_document<'a>(parser: &mut Parser<'a, StrInput<'a>>, builder: &mut Builder) -> bool {
+fn next_document<'a>(parser: &mut Parser<'a, StrInput<'a>>, builder: &mut Builder<'a>) -> bool {
     builder.abandon();
     parser.proceed_next_document().unwrap_or(false)
 }
@@ -116,7 +117,8 @@ pub(super) struct Key {
 }
 
 #[derive(Default)]
-struct Builder {
+struct Builder<'t> {
+    text: &'t str,
     documents: Documents,
     frames: Vec<Frame>,
     anchors: BTreeMap<usize, Node>,
@@ -125,7 +127,7 @@ struct Builder {
     alias_text: usize,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn report(&mut self, problem: Problem) {
         self.documents.problems.push(problem);
     }
@@ -196,11 +198,24 @@ impl Builder {
             self.problem(Code::TooLarge, span, message, "no Kubernetes object can hold it");
             return Step::SkipDocument;
         }
+        if style == ScalarStyle::DoubleQuoted {
+            self.escapes(span);
+        }
         // The parser writes an absent value as `~`.
         let text = if span.start == span.end && style == ScalarStyle::Plain { "" } else { text };
         let content = self.typed(text, style, tag, span);
         let plain = style == ScalarStyle::Plain && tag.is_none();
         self.place(Node { content, span, plain }, anchor)
+    }
+
+    fn escapes(&mut self, span: Span) {
+        let written = self.text.get(span.start..span.end).unwrap_or_default();
+        if let Some((at, help)) = refused_by_go(written) {
+            let message =
+                format!("the escape `{}` is an error to Kubernetes tools", written.get(at.clone()).unwrap_or_default());
+            let span = Span { start: span.start + at.start, end: span.start + at.end };
+            self.problem(Code::Syntax, span, message, help);
+        }
     }
 
     fn typed(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Content {

@@ -84,6 +84,13 @@ fn a_file_may_hold_many_documents() {
     "U+2029 ends a line for some readers and is text to others",
     "\u{2029}"
 )]
+#[case::escaped_slash(r#"a: "b\/c""#, Code::Syntax, r"the escape `\/` is an error to Kubernetes tools", r"\/")]
+#[case::surrogates(
+    r#"a: "\ud83d\ude00""#,
+    Code::Syntax,
+    r"the escape `\ud83d` is an error to Kubernetes tools",
+    r"\ud83d"
+)]
 #[case::merge_of_a_number("<<: 1", Code::Syntax, "`<<` merges a map or a list of maps", "<<")]
 #[case::null_key("~: c", Code::Syntax, "nothing cannot be a key", "~")]
 #[case::map_as_key("{a: b}: c", Code::Syntax, "a map cannot be a key", "{a: b}")]
