@@ -15,10 +15,10 @@ mod tests;
 
 use std::io;
 
-use super::diagnostic::{Diagnostic, Severity};
+use super::diagnostic::{Diagnostic, MOST_FINDINGS, Severity};
 use super::load::{Loaded, LoadedPackage};
 use super::tree::Tree;
-use super::violation::Violation;
+use super::violation::{Code, Violation};
 use crate::api::Engine;
 
 /// What a set of Packages is checked against.
@@ -47,6 +47,7 @@ pub struct Charts<'a> {
 pub fn check(loaded: &Loaded, options: &Options<'_>) -> io::Result<Vec<Diagnostic>> {
     let mut findings = Findings { loaded, found: Vec::new() };
     for package in &loaded.packages {
+        let before = findings.found.len();
         let engine = package.package.as_ref().and_then(|typed| typed.spec.engine).or(options.engine);
         scalars::check(package, &mut findings);
         fields::check(package, &mut findings);
@@ -56,6 +57,7 @@ pub fn check(loaded: &Loaded, options: &Options<'_>) -> io::Result<Vec<Diagnosti
         if let Some(charts) = &options.charts {
             charts::check(package, charts, &mut findings)?;
         }
+        findings.cut_short(package, before);
     }
     names::check(&mut findings);
     requirements::check(&mut findings);
@@ -79,6 +81,16 @@ impl Findings<'_> {
 
     fn add(&mut self, package: &LoadedPackage, severity: Severity, violation: Violation) {
         self.found.push(package.diagnostic(severity, violation));
+    }
+
+    /// Leaves the worst of what was found of a Package since there were `before`
+    /// findings.
+    fn cut_short(&mut self, package: &LoadedPackage, before: usize) {
+        let Some(found) = self.found.get_mut(before..).filter(|found| found.len() > MOST_FINDINGS) else { return };
+        found.sort_by_key(|finding| finding.severity);
+        self.found.truncate(before + MOST_FINDINGS);
+        let message = format!("more than {MOST_FINDINGS} findings in this Package");
+        self.warning(package, Violation::new(Code::TooLarge, "", message).help("mend those that are shown first"));
     }
 
     /// `file:line` of a place in a Package, to point at from elsewhere.

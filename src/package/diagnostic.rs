@@ -32,6 +32,10 @@ impl Severity {
     }
 }
 
+/// Most findings of one Package that are shown, of its own and of what it comes
+/// to with others: more than anyone mends in one go.
+pub const MOST_FINDINGS: usize = 200;
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -56,6 +60,13 @@ pub struct Diagnostic {
     pub fix: Option<String>,
 }
 
+impl Diagnostic {
+    /// What a reader sees of it, in the order of reports.
+    fn shown(&self) -> impl Ord + '_ {
+        (self.source, self.span, self.severity, self.code, &self.message, &self.help)
+    }
+}
+
 /// Findings and the files they are about.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -66,12 +77,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Findings in the order they are shown, each once.
+    /// Findings in the order they are shown, each once: what aliases bring to
+    /// several components is one place in the file.
     pub fn new(sources: Vec<Source>, mut diagnostics: Vec<Diagnostic>) -> Self {
-        diagnostics.sort_by(|a, b| {
-            (a.source, a.span, a.severity, a.code, &a.message).cmp(&(b.source, b.span, b.severity, b.code, &b.message))
-        });
-        diagnostics.dedup();
+        diagnostics.sort_by(|a, b| a.shown().cmp(&b.shown()));
+        diagnostics.dedup_by(|a, b| a.shown() == b.shown());
         Self { sources, diagnostics }
     }
 

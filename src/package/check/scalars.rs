@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Findings;
-use crate::package::diagnostic::{Diagnostic, Severity};
+use crate::package::diagnostic::{Diagnostic, MOST_FINDINGS, Severity};
 use crate::package::load::LoadedPackage;
 use crate::package::pointer::Pointer;
 use crate::package::source::{Source, Span};
@@ -13,8 +13,8 @@ use crate::package::yaml::{Ambiguity, Content, Node, ambiguity};
 pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
     let Some(source) = findings.loaded.sources.get(package.source) else { return };
     let errors = findings.loaded.diagnostics.iter().filter(|other| other.source == package.source);
-    let refused = errors.filter(|other| other.severity == Severity::Error).map(|other| other.span).collect();
-    let mut walk = Walk { package, source, pointer: Pointer::default(), refused, found: Vec::new() };
+    let said = errors.filter(|other| other.severity == Severity::Error).map(|other| other.span).collect();
+    let mut walk = Walk { package, source, pointer: Pointer::default(), said, found: Vec::new() };
     walk.node(&package.root);
     findings.found.append(&mut walk.found);
 }
@@ -23,13 +23,17 @@ struct Walk<'a> {
     package: &'a LoadedPackage,
     source: &'a Source,
     pointer: Pointer,
-    /// Places where something worse has been said.
-    refused: BTreeSet<Span>,
+    /// Places of which nothing more is to be said: something worse has been, or
+    /// an alias leads there a second time.
+    said: BTreeSet<Span>,
     found: Vec<Diagnostic>,
 }
 
 impl Walk<'_> {
     fn node(&mut self, node: &Node) {
+        if self.found.len() > MOST_FINDINGS {
+            return;
+        }
         match &node.content {
             Content::Sequence(items) => {
                 for (index, item) in items.iter().enumerate() {
@@ -41,7 +45,7 @@ impl Walk<'_> {
             Content::Mapping(entries) => {
                 for entry in entries {
                     self.pointer.push(&entry.key);
-                    if entry.key_plain {
+                    if entry.key_plain && !self.said.contains(&entry.key_span) {
                         self.key(entry.key_span, &entry.key);
                     }
                     self.node(&entry.value);
@@ -49,7 +53,7 @@ impl Walk<'_> {
                 }
             }
             Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_)
-                if node.plain && !self.refused.contains(&node.span) =>
+                if node.plain && !self.said.contains(&node.span) =>
             {
                 self.scalar(node);
             }
@@ -75,6 +79,7 @@ impl Walk<'_> {
             let message = format!("the integer {written} is beyond 64 bits signed");
             let help = "an API server would store another number: put it in quotes";
             let violation = Violation::new(Code::IntegerTooLarge, self.pointer.as_str(), message).help(help);
+            self.said.insert(node.span);
             self.found.push(self.package.diagnostic_at(Severity::Error, violation, node.span));
             return;
         }
@@ -103,6 +108,7 @@ impl Walk<'_> {
     fn warn(&mut self, code: Code, span: Span, message: String, help: &str, fix: Option<String>) {
         let violation = Violation::new(code, self.pointer.as_str(), message).help(help);
         let diagnostic = self.package.diagnostic_at(Severity::Warning, violation, span);
+        self.said.insert(span);
         self.found.push(Diagnostic { fix, ..diagnostic });
     }
 }

@@ -71,6 +71,25 @@ fn scalars_that_readers_disagree_about_are_warned_of(#[case] values: &str, #[cas
     assert_eq!(diagnostic.component.as_deref(), Some("a"));
 }
 
+#[test]
+fn what_aliases_repeat_is_said_once() {
+    let components = "components: [{name: a, CHART, values: &v {on: 1, x: yes}, install: {readyWhen: &r [{apiVersion: v1, kind: A, name: a, expr: object.status.x == 1}]}},
+      {name: b, CHART, values: *v, install: {readyWhen: *r}}]";
+    let codes: Vec<_> =
+        report(&package("db", components), &Options::default()).diagnostics.iter().map(|d| d.code).collect();
+    assert_eq!(codes, [Code::AmbiguousScalar, Code::AmbiguousScalar, Code::UnguardedStatus]);
+}
+
+#[test]
+fn findings_of_a_package_have_a_limit_and_errors_come_first() {
+    let values: String = (0..300).map(|n| format!("k{n}: yes, ")).collect();
+    let source = "source: {repoURL: x, revision: main}";
+    let found = found(&package("db", &format!("components: [{{name: a, path: a, {source}, values: {{{values}}}}}]")));
+    assert_eq!(found.len(), 201, "{found:#?}");
+    assert!(found.iter().any(|line| line.contains("WL029")), "{found:?}");
+    assert!(found.iter().any(|line| line.contains("more than 200 findings in this Package")), "{found:?}");
+}
+
 #[rstest]
 #[case::above("values: {a: 9223372036854775808}", true)]
 #[case::far_above("values: {a: 99999999999999999999999}", true)]

@@ -1,16 +1,16 @@
 //! From one document to a Package or another manifest.
 
+use serde_json::Value;
+
 use super::{Loaded, LoadedPackage, NamespaceRule, OtherManifest, finding};
-use crate::api::wellknown;
+use crate::api::{self, wellknown};
 use crate::package::definition::{self, did_you_mean};
-use crate::package::diagnostic::{Diagnostic, Severity};
+use crate::package::diagnostic::{Diagnostic, MOST_FINDINGS, Severity};
 use crate::package::source::Span;
-use crate::package::structure;
+use crate::package::structure::{self, Finding, Structure};
 use crate::package::violation::{Code, Violation};
 use crate::package::yaml::{self, Content, Node};
 
-/// Most findings of one Package that are shown.
-const MOST_FINDINGS: usize = 200;
 /// Kinds of our API group.
 const KINDS: [&str; 2] = ["Package", "PackageRevision"];
 
@@ -33,10 +33,10 @@ fn document(source: usize, root: Node, named: bool, namespace: &NamespaceRule, l
     }
     let text = |key: &str| root.get(key).and_then(Node::as_text).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = group(&api_version);
     if api_version.is_empty() || kind.is_empty() {
         not_an_object(source, &root, named, loaded);
-    } else if group != wellknown::GROUP {
+    } else if group != wellknown::GROUP && !is_misspelt(group, &kind) {
         other(source, root, api_version, kind, loaded);
     } else if api_version == wellknown::API_VERSION && kind == "Package" {
         let package = package(source, root, namespace, loaded);
@@ -44,6 +44,16 @@ fn document(source: usize, root: Node, named: bool, namespace: &NamespaceRule, l
     } else {
         unsupported(source, &root, &api_version, &kind, loaded);
     }
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether a document of another group was meant as one of ours: passed on as
+/// something else it would never be seen again.
+fn is_misspelt(group: &str, kind: &str) -> bool {
+    KINDS.contains(&kind) && !did_you_mean(group, std::iter::once(wellknown::GROUP)).is_empty()
 }
 
 fn not_an_object(source: usize, root: &Node, named: bool, loaded: &mut Loaded) {
@@ -81,8 +91,9 @@ fn looks_like_a_package(root: &Node) -> bool {
 
 fn other(source: usize, root: Node, api_version: String, kind: String, loaded: &mut Loaded) {
     let of_ours = |item: &&Node| {
-        let version = item.get("apiVersion").and_then(Node::as_text).unwrap_or_default();
-        version.starts_with(&format!("{}/", wellknown::GROUP))
+        let text = |key: &str| item.get(key).and_then(Node::as_text).unwrap_or_default();
+        let group = group(text("apiVersion"));
+        group == wellknown::GROUP || is_misspelt(group, text("kind"))
     };
     if kind == "List"
         && let Some(Content::Sequence(items)) = root.get("items").map(|items| &items.content)
@@ -119,35 +130,44 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
         NamespaceRule::Forced(namespace) => namespace.to_string(),
         NamespaceRule::Default(namespace) => text("/metadata/namespace").unwrap_or_else(|| namespace.to_string()),
     };
-    let mut structure = structure::check(&root);
-    let typed = serde_json::from_value::<crate::api::Package>(structure.fitting);
+    let Structure { findings: mut shape, fitting } = structure::check(&root);
     let mut package = LoadedPackage { source, root, name, namespace, package: None, definition: None };
-    let shape_fits = structure.findings.is_empty();
-    let too_many = |finding: &structure::Finding| {
-        finding.violation.code == Code::TooLarge && finding.violation.pointer == "/spec/components"
+    let mut meaning = parse(&mut package, fitting, &shape);
+    cut_short(&mut shape, &mut meaning);
+    report(&package, merge(shape, meaning), loaded);
+    package
+}
+
+/// Fills in what a Package says, as far as its shape allows, and gives the rules
+/// of meaning that it breaks.
+fn parse(package: &mut LoadedPackage, fitting: Value, shape: &[Finding]) -> Vec<Violation> {
+    let typed = match serde_json::from_value::<api::Package>(fitting) {
+        Ok(typed) => typed,
+        Err(error) if shape.is_empty() => return vec![Violation::new(Code::WrongType, "/spec", error.to_string())],
+        Err(_) => return Vec::new(),
     };
-    let bounded = !structure.findings.iter().any(too_many);
-    let mut semantic = match typed {
-        // Comparing every two of too many components would take minutes.
-        Ok(_) if !bounded => Vec::new(),
-        Ok(typed) => {
-            let parsed = definition::parse(&package.name, &package.namespace, &typed.spec);
-            package.package = Some(typed);
-            match parsed {
-                Ok(definition) => {
-                    package.definition = Some(definition).filter(|_| shape_fits);
-                    Vec::new()
-                }
-                Err(violations) => violations,
-            }
+    let too_many_components =
+        |finding: &Finding| finding.violation.code == Code::TooLarge && finding.violation.pointer == "/spec/components";
+    // Comparing every two of too many components would take minutes.
+    if shape.iter().any(too_many_components) {
+        return Vec::new();
+    }
+    let parsed = definition::parse(&package.name, &package.namespace, &typed.spec);
+    package.package = Some(typed);
+    match parsed {
+        Ok(definition) => {
+            package.definition = Some(definition).filter(|_| shape.is_empty());
+            Vec::new()
         }
-        Err(error) if shape_fits => vec![Violation::new(Code::WrongType, "/spec", error.to_string())],
-        Err(_) => Vec::new(),
-    };
-    cut_short(&mut structure.findings, &mut semantic);
+        Err(violations) => violations,
+    }
+}
+
+fn report(package: &LoadedPackage, findings: Vec<Finding>, loaded: &mut Loaded) {
+    let source = package.source;
     let text = loaded.sources.get(source);
     // A map that is none, such as `{{ x }}`, was refused when it was read.
-    let misread = |finding: &structure::Finding| {
+    let misread = |finding: &Finding| {
         let node = package.root.find(&finding.violation.pointer).filter(|_| finding.violation.code == Code::WrongType);
         node.is_some_and(|node| {
             let within = |span: Span| node.span.start <= span.start && span.end <= node.span.end;
@@ -157,7 +177,7 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
                 .any(|other| other.source == source && other.package.is_none() && within(other.span))
         })
     };
-    let found = merge(structure.findings, semantic).into_iter().filter(|finding| !misread(finding)).map(|finding| {
+    let found = findings.into_iter().filter(|finding| !misread(finding)).map(|finding| {
         let pointer = &finding.violation.pointer;
         let span = if finding.at_key { package.root.locate_key(pointer) } else { package.root.locate(pointer) };
         let written = text.map(|source| source.slice(span)).filter(|_| finding.quotes_mend);
@@ -166,12 +186,11 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
     });
     let found: Vec<_> = found.collect();
     loaded.diagnostics.extend(found);
-    package
 }
 
 /// Leaves as many findings as anyone would mend in one go. Each is looked up in
 /// the document and compared with others: a hostile file could have any number.
-fn cut_short(shape: &mut Vec<structure::Finding>, meaning: &mut Vec<Violation>) {
+fn cut_short(shape: &mut Vec<Finding>, meaning: &mut Vec<Violation>) {
     let count = shape.len() + meaning.len();
     if count > MOST_FINDINGS {
         shape.sort_by_key(|finding| finding.violation.code != Code::TooLarge);
@@ -179,14 +198,14 @@ fn cut_short(shape: &mut Vec<structure::Finding>, meaning: &mut Vec<Violation>) 
         meaning.truncate(MOST_FINDINGS - shape.len());
         let message = format!("{count} findings in this Package, of which {MOST_FINDINGS} are shown");
         let violation = Violation::new(Code::TooLarge, "", message).help("mend these first");
-        shape.push(structure::Finding { violation, at_key: false, quotes_mend: false });
+        shape.push(Finding { violation, at_key: false, quotes_mend: false });
     }
 }
 
 /// One finding per place: rules of the shape see every field, but where a rule
 /// of meaning speaks of the same field it says more. What follows from a field
 /// that was left out or filled in is not said again.
-fn merge(shape: Vec<structure::Finding>, meaning: Vec<Violation>) -> Vec<structure::Finding> {
+fn merge(shape: Vec<Finding>, meaning: Vec<Violation>) -> Vec<Finding> {
     let (value_findings, hard): (Vec<_>, Vec<_>) =
         shape.into_iter().partition(|f| !f.at_key && matches!(f.violation.code, Code::InvalidValue | Code::TooLarge));
     let caused = |violation: &Violation| {
@@ -199,10 +218,8 @@ fn merge(shape: Vec<structure::Finding>, meaning: Vec<Violation>) -> Vec<structu
         })
     };
     let meaning: Vec<Violation> = meaning.into_iter().filter(|violation| !caused(violation)).collect();
-    let better =
-        |finding: &structure::Finding| meaning.iter().any(|violation| violation.pointer == finding.violation.pointer);
+    let better = |finding: &Finding| meaning.iter().any(|violation| violation.pointer == finding.violation.pointer);
     let value_findings: Vec<_> = value_findings.into_iter().filter(|finding| !better(finding)).collect();
-    let meaning =
-        meaning.into_iter().map(|violation| structure::Finding { violation, at_key: false, quotes_mend: false });
+    let meaning = meaning.into_iter().map(|violation| Finding { violation, at_key: false, quotes_mend: false });
     hard.into_iter().chain(value_findings).chain(meaning.collect::<Vec<_>>()).collect()
 }

@@ -148,6 +148,14 @@ fn other_kinds_are_kept_apart() {
     "apiVersion: windlass.dev/v1\nkind: Package",
     "error -:1:13 WL023 this Windlass does not know `windlass.dev/v1`"
 )]
+#[case::misspelt_group(
+    "apiVersion: windlas.dev/v1alpha1\nkind: Package",
+    "error -:1:13 WL023 this Windlass does not know `windlas.dev/v1alpha1`"
+)]
+#[case::misspelt_group_in_a_list(
+    "apiVersion: v1\nkind: List\nitems:\n- apiVersion: windlas.dev/v1alpha1\n  kind: Package",
+    "error -:4:3 WL023 Packages in a List are not read"
+)]
 #[case::revision(
     "apiVersion: windlass.dev/v1alpha1\nkind: PackageRevision",
     "error -:2:7 WL023 a PackageRevision is written by the controller alone"
@@ -160,6 +168,15 @@ fn other_kinds_are_kept_apart() {
 #[case::binary("a\0b", "error -:1:1 WL021 the file is binary")]
 fn documents_that_are_nothing_to_us_say_why(#[case] text: &str, #[case] message: &str) {
     assert_eq!(messages(&load_text(text))[0], message);
+}
+
+#[rstest]
+#[case::crossplane("pkg.crossplane.io/v1")]
+#[case::kubepkg("kubepkg.dev/v1alpha1")]
+#[case::cozystack("cozystack.io/v1alpha1")]
+fn packages_of_others_are_other_manifests(#[case] api_version: &str) {
+    let loaded = load_text(&format!("apiVersion: {api_version}\nkind: Package\nmetadata: {{name: a}}\n"));
+    assert_eq!((messages(&loaded).len(), loaded.others.len()), (0, 1));
 }
 
 #[test]
