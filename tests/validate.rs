@@ -46,6 +46,22 @@ fn a_sound_set_is_said_to_be_sound() {
     );
 }
 
+#[test]
+fn without_a_cluster_the_kubeconfig_is_named_once() {
+    let at = directory(&[]);
+    for arguments in [&["controller"][..], &["status"], &["status", "--kubeconfig", "gone"]] {
+        let mut command = Command::cargo_bin("windlass").unwrap();
+        let environment = [("KUBECONFIG", "gone"), ("HOME", "/nonexistent")];
+        let output = command.current_dir(at.path()).env_clear().envs(environment).args(arguments).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(
+            (exit(&output), said.matches("gone").count(), said.matches("os error").count()),
+            (3, 1, 1),
+            "{said}"
+        );
+    }
+}
+
 /// A run that looked at nothing must not look like one that found nothing.
 #[test]
 fn warnings_about_other_files_do_not_make_up_for_no_package() {
@@ -171,7 +187,7 @@ fn a_circle_is_no_graph() {
     let at = directory(&[("db.yaml", &format!("{PACKAGE}    install: {{dependsOn: [a]}}\n"))]);
     let output = windlass(at.path(), &["graph", "."]);
     assert_eq!((exit(&output), text(&output.stdout)), (1, String::new()));
-    assert!(text(&output.stderr).contains("a -> a"), "{output:?}");
+    assert!(text(&output.stderr).contains("component `a` depends on itself"), "{output:?}");
 }
 
 #[rstest]

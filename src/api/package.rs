@@ -264,7 +264,7 @@ pub struct Component {
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
     /// `http(s)://` of a Helm repository, or `oci://` of the repository that holds the chart.
-    #[schemars(length(max = 1024), regex(pattern = r"^(https?|oci)://[^\s]+$"))]
+    #[schemars(length(max = 1024), regex(pattern = r"^(https?://[^\s@/]+(/[^\s]*)?|oci://[^\s@/]+(/[^\s@:]*)?)$"))]
     pub repository: String,
     /// Name of the chart; in an OCI repository also a path.
     #[schemars(

@@ -7,11 +7,12 @@ pub mod rollback;
 pub mod status;
 pub mod why;
 
+use std::error::Error as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use kube::api::DynamicObject;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
@@ -49,16 +50,33 @@ impl ClusterArguments {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let config = match &self.kubeconfig {
             Some(path) => {
-                let file = Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))?;
-                Config::from_custom_kubeconfig(file, &options).await.map_err(anyhow::Error::from)
+                let file = Kubeconfig::read_from(path).map_err(unusable)?;
+                Config::from_custom_kubeconfig(file, &options).await.map_err(unusable)?
             }
-            None if self.context.is_some() => Config::from_kubeconfig(&options).await.map_err(anyhow::Error::from),
-            None => Config::infer().await.map_err(anyhow::Error::from),
+            None if self.context.is_some() => Config::from_kubeconfig(&options).await.map_err(unusable)?,
+            None => infer().await?,
         };
-        let config = config.context("no cluster is configured")?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         Ok(Cluster { client: Client::try_from(config)?, namespace })
     }
+}
+
+fn unusable(error: KubeconfigError) -> anyhow::Error {
+    // Its text holds that of its cause.
+    anyhow::anyhow!("no cluster is configured: {error}")
+}
+
+/// The cluster around this process, else that of the kubeconfig.
+///
+/// # Errors
+/// When there is neither.
+pub async fn infer() -> anyhow::Result<Config> {
+    let unconfigured = |error: InferConfigError| {
+        // Texts of these errors hold those of their causes.
+        let kubeconfig = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        anyhow::anyhow!("no cluster is configured: this is not inside of one, and {kubeconfig}")
+    };
+    Config::infer().await.map_err(unconfigured)
 }
 
 impl Cluster {

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::builder::BoolishValueParser;
 use tracing_subscriber::EnvFilter;
 
+use super::cluster::infer;
 use super::{Exit, Streams};
 use crate::api::Engine;
 use crate::controller::{self, settings::Settings};
@@ -90,7 +90,7 @@ pub fn run(arguments: &Arguments, _streams: &mut Streams<'_>) -> anyhow::Result<
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let config = kube::Config::infer().await.context("no cluster is configured")?;
+        let config = infer().await?;
         controller::run(config, settings).await.map_err(anyhow::Error::from)
     })?;
     Ok(Exit::Ok)

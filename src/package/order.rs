@@ -30,6 +30,9 @@ pub struct Cycle {
 
 impl fmt::Display for Cycle {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.names.as_slice() {
+            return write!(formatter, "component `{only}` depends on itself");
+        }
         formatter.write_str("components depend on each other in a circle: ")?;
         for name in &self.names {
             write!(formatter, "{name} -> ")?;
@@ -177,7 +180,11 @@ mod tests {
     #[test]
     fn a_component_that_depends_on_itself_is_a_circle() {
         let components = named(&[("a", &["a"])]);
-        assert_eq!(order(&components).unwrap_err().positions, [0]);
+        let cycle = order(&components).unwrap_err();
+        assert_eq!(
+            (cycle.positions.as_slice(), cycle.to_string().as_str()),
+            (&[0][..], "component `a` depends on itself")
+        );
     }
 
     #[test]

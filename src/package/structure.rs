@@ -141,6 +141,7 @@ impl Checker {
             (Kind::List { .. }, Content::Text(_)) => "write a list, also for one: `[…]` or a line with `- `",
             (Kind::Boolean, Content::Text(_)) => "write true or false, without quotes",
             (Kind::Integer { .. }, Content::Text(_)) => "write the number without quotes",
+            (Kind::Object(object), _) => &object_help(object, node),
             _ => "",
         };
         let message = format!("{name} must be {}, this is {}", kind.name(), node.kind());
@@ -207,7 +208,6 @@ impl Checker {
     }
 
     fn text(&mut self, text: &Text, found: &str, name: Name<'_>) -> Option<Value> {
-        let shown = || found.chars().take(60).collect::<String>();
         if !text.allowed.is_empty() {
             if text.allowed.iter().any(|allowed| allowed == found) {
                 return Some(Value::String(found.to_owned()));
@@ -216,7 +216,8 @@ impl Checker {
             let same = text.allowed.iter().find(|allowed| allowed.eq_ignore_ascii_case(found));
             let help =
                 same.map_or_else(|| did_you_mean(found, allowed.clone()), |same| format!("did you mean `{same}`?"));
-            let message = format!("{name} must be {}, not `{}`", allowed.collect::<Vec<_>>().join(" or "), shown());
+            let message =
+                format!("{name} must be {}, not `{}`", allowed.collect::<Vec<_>>().join(" or "), short(found));
             self.report(false, Code::InvalidValue, message, help);
             return None;
         }
@@ -227,11 +228,33 @@ impl Checker {
         } else if length < text.least {
             self.report(false, Code::InvalidValue, format!("{name} is empty"), "");
         } else if let Some(pattern) = text.pattern.as_ref().filter(|pattern| !pattern.matches(found)) {
-            let message = format!("{name} is malformed: `{}` does not match {}", shown(), pattern.as_str());
+            let message = format!("{name} is malformed: `{}` does not match {}", short(found), pattern.as_str());
             self.report(false, Code::InvalidValue, message, "");
         }
         Some(Value::String(found.to_owned()))
     }
+}
+
+/// What to write where a map was expected: its only field that could hold what
+/// was found, else all there are.
+fn object_help(object: &shape::Object, found: &Node) -> String {
+    let holds = |shape: &Shape| match (&shape.kind, &found.content) {
+        (Kind::Boolean, content) => matches!(content, Content::Bool(_)),
+        (Kind::Integer { .. }, content) => matches!(content, Content::Number(_)),
+        (Kind::Text(_), content) => matches!(content, Content::Text(_)),
+        (Kind::Any | Kind::Object(_) | Kind::List { .. }, _) => false,
+    };
+    let mut fitting = object.fields.iter().filter(|(_, shape)| holds(shape));
+    match (fitting.next(), fitting.next()) {
+        (Some((field, _)), None) => format!("did you mean `{{{field}: {}}}`?", short(&found.to_value().to_string())),
+        _ if object.fields.is_empty() => String::new(),
+        _ => format!("known here: {}", object.fields.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// The beginning of a text, for messages.
+fn short(text: &str) -> String {
+    text.chars().take(60).collect()
 }
 
 fn bounds(least: Option<i64>, most: Option<i64>) -> String {

@@ -181,7 +181,8 @@ impl Parser {
         if let Err(cycle) = order(&parsed) {
             let first = cycle.positions.first().and_then(|&first| positions.get(first)).copied().unwrap_or_default();
             let at = format!("/spec/components/{first}/install/dependsOn");
-            self.report(Code::Cycle, at, cycle.to_string(), "remove one of these edges");
+            let help = if cycle.positions.len() == 1 { "remove the edge" } else { "remove one of these edges" };
+            self.report(Code::Cycle, at, cycle.to_string(), help);
         }
         parsed
     }
@@ -376,15 +377,18 @@ impl Parser {
     }
 }
 
-/// `did you mean …?` for the closest of `candidates`, or nothing.
-pub(crate) fn did_you_mean<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> String {
-    let closest = candidates
-        .map(|candidate| (strsim::damerau_levenshtein(text, candidate), candidate))
-        .min_by_key(|(distance, _)| *distance);
-    match closest {
-        Some((distance, candidate)) if distance <= text.chars().count().max(3) / 3 => {
-            format!("did you mean `{candidate}`?")
-        }
-        _ => String::new(),
-    }
+/// `did you mean …?` for the closest of `candidates`, or the one that `text` is
+/// short for, or nothing.
+pub(crate) fn did_you_mean<'a>(text: &str, candidates: impl Iterator<Item = &'a str> + Clone) -> String {
+    let distance = |candidate: &&str| strsim::damerau_levenshtein(text, candidate);
+    let near = |candidate: &&str| distance(candidate) <= text.chars().count().max(3) / 3;
+    let mut longer = candidates.clone().filter(|candidate| text.len() >= SHORTEST && candidate.starts_with(text));
+    let meant = match (longer.next(), longer.next()) {
+        (Some(only), None) => Some(only),
+        (Some(_), Some(_)) | (None, _) => candidates.min_by_key(distance).filter(near),
+    };
+    meant.map_or_else(String::new, |candidate| format!("did you mean `{candidate}`?"))
 }
+
+/// Fewest letters that are taken for the beginning of a longer word.
+const SHORTEST: usize = 3;

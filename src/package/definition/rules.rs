@@ -103,13 +103,36 @@ pub fn hook_child_rules(components: &[(usize, &Component)]) -> Vec<Violation> {
     components.iter().filter_map(clash).collect()
 }
 
+/// What is wrong with the address of a repository, and what to do. Credentials
+/// are never repeated.
+fn repository_fault(repository: &str) -> Option<(String, &'static str)> {
+    let (oci, address) = match repository.strip_prefix("oci://") {
+        Some(address) => (true, address),
+        None => {
+            (false, ["https://", "http://"].iter().find_map(|scheme| repository.strip_prefix(scheme)).unwrap_or(""))
+        }
+    };
+    if address.is_empty() || address.contains(char::is_whitespace) {
+        let message = format!("`{}` is no repository", repository.chars().take(80).collect::<String>());
+        let help = "write the address of a Helm repository (`https://…`) or of an OCI repository (`oci://…`)";
+        return Some((message, help));
+    }
+    let (host, path) = address.split_once('/').unwrap_or((address, ""));
+    if host.contains('@') {
+        let help = "put them into a Secret that secretRef names, and change them: they have been in a file";
+        return Some(("the repository's address holds credentials".to_owned(), help));
+    }
+    if oci && path.contains([':', '@']) {
+        let message = format!("`{}` names a tag or a digest", repository.chars().take(80).collect::<String>());
+        return Some((message, "write only the repository: `version` and `digest` say which of its charts"));
+    }
+    None
+}
+
 /// Rules of a chart that comes from a repository.
 pub fn chart_rules(at: &str, chart: &api::Chart) -> Vec<Violation> {
     let mut found = Vec::new();
-    let address = ["https://", "http://", "oci://"].iter().find_map(|scheme| chart.repository.strip_prefix(scheme));
-    if !address.is_some_and(|address| !address.is_empty() && !address.contains(char::is_whitespace)) {
-        let message = format!("`{}` is no repository", chart.repository.chars().take(80).collect::<String>());
-        let help = "write the address of a Helm repository (`https://…`) or of an OCI repository (`oci://…`)";
+    if let Some((message, help)) = repository_fault(&chart.repository) {
         found.push(Violation::new(Code::InvalidValue, format!("{at}/repository"), message).help(help));
     }
     let hex =

@@ -24,6 +24,15 @@ fn with(components: &str) -> String {
 }
 
 #[rstest]
+#[case::port("oci://x.org:5000/charts")]
+#[case::host_alone("oci://x.org:5000")]
+#[case::at_sign_in_a_path("https://x.org/@team/charts")]
+fn repositories_with_ports_and_odd_paths_are_accepted(#[case] repository: &str) {
+    let chart = format!("chart: {{repository: '{repository}', name: x, version: 1.0.0}}");
+    assert_eq!(shown(&with(&format!("{{name: a, {chart}}}"))), Vec::<String>::new());
+}
+
+#[rstest]
 #[case::both(
     "{name: a, path: p, CHART}",
     "WL010 /spec/components/0: component `a` must have exactly one of chart and path"
@@ -51,7 +60,7 @@ fn with(components: &str) -> String {
 )]
 #[case::cycle_of_one(
     "{name: a, CHART, install: {dependsOn: [a]}}",
-    "WL014 /spec/components/0/install/dependsOn: components depend on each other in a circle: a -> a"
+    "WL014 /spec/components/0/install/dependsOn: component `a` depends on itself"
 )]
 #[case::cycle_of_two(
     "{name: a, CHART, install: {dependsOn: [b]}}, {name: b, CHART, install: {dependsOn: [a]}}",
@@ -68,6 +77,14 @@ fn with(components: &str) -> String {
 #[case::repository(
     "{name: a, chart: {repository: 'git://x', name: x, version: 1.0.0}}",
     "WL005 /spec/components/0/chart/repository: `git://x` is no repository"
+)]
+#[case::credentials(
+    "{name: a, chart: {repository: 'https://user:secret@x.org/charts', name: x, version: 1.0.0}}",
+    "WL005 /spec/components/0/chart/repository: the repository's address holds credentials"
+)]
+#[case::tag(
+    "{name: a, chart: {repository: 'oci://x.org/charts/x:1.0.0', name: x, version: 1.0.0}}",
+    "WL005 /spec/components/0/chart/repository: `oci://x.org/charts/x:1.0.0` names a tag or a digest"
 )]
 #[case::path_up("{name: a, path: ../../x}", "WL016 /spec/components/0/path: `../../x` leads out of the source")]
 #[case::path_absolute("{name: a, path: /etc}", "WL016 /spec/components/0/path: `/etc` leads out of the source")]

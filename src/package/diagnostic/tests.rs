@@ -47,6 +47,16 @@ fn people_see_the_line_and_a_caret() {
 }
 
 #[test]
+fn of_a_directory_only_its_name_is_shown() {
+    let mut report = report();
+    report.sources = vec![Source::new("packages", "")];
+    report.diagnostics.truncate(1);
+    report.diagnostics[0].span = Span::default();
+    let text = write_text(&report, Style::Plain);
+    assert!(text.contains("--> packages\n") && !text.contains('^'), "{text}");
+}
+
+#[test]
 fn colours_are_there_only_when_wanted() {
     assert!(write_text(&report(), Style::Colored).contains('\u{1b}'));
     assert!(!write_text(&report(), Style::Plain).contains('\u{1b}'));

@@ -1,6 +1,6 @@
 //! Findings for people: the line, a caret, what to do.
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
 use super::{Diagnostic, Report, Severity, one_line};
 use crate::package::source::Source;
@@ -45,11 +45,17 @@ fn one(report: &Report, diagnostic: &Diagnostic, renderer: &Renderer) -> String 
         .primary_title(message.as_str())
         .id(code.as_str())
         .elements(std::iter::empty::<Snippet<'_, annotate_snippets::Annotation<'_>>>());
-    let excerpt = report.sources.get(diagnostic.source).map(|source| Excerpt::new(source, diagnostic));
-    if let Some(excerpt) = &excerpt {
-        let mark = AnnotationKind::Primary.span(excerpt.mark.clone());
-        let snippet = Snippet::source(excerpt.text.as_str()).line_start(excerpt.line).path(excerpt.path);
-        group = group.element(snippet.annotation(mark));
+    let source = report.sources.get(diagnostic.source);
+    // Of a directory, and of an empty file, there is no line to show.
+    let excerpt = source.filter(|source| !source.text().is_empty()).map(|source| Excerpt::new(source, diagnostic));
+    match (&excerpt, source) {
+        (Some(excerpt), _) => {
+            let mark = AnnotationKind::Primary.span(excerpt.mark.clone());
+            let snippet = Snippet::source(excerpt.text.as_str()).line_start(excerpt.line).path(excerpt.path);
+            group = group.element(snippet.annotation(mark));
+        }
+        (None, Some(source)) => group = group.element(Origin::path(source.path())),
+        (None, None) => {}
     }
     if !help.is_empty() {
         group = group.element(Level::HELP.message(help.as_str()));

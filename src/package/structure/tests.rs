@@ -32,6 +32,27 @@ fn findings(text: &str) -> Vec<(String, Code, String, String)> {
     "unknown field `serviceaccountname`",
     "did you mean `serviceAccountName`?"
 )]
+#[case::short_for(
+    "  components: [{name: a, chart: {repository: 'https://x', repo: y, name: a, version: 1.0.0}}]",
+    "/spec/components/0/chart/repo",
+    Code::UnknownField,
+    "unknown field `repo`",
+    "did you mean `repository`?"
+)]
+#[case::boolean_for_map(
+    "  rollback: true",
+    "/spec/rollback",
+    Code::WrongType,
+    "`rollback` must be a map, this is a boolean",
+    "did you mean `{safe: true}`?"
+)]
+#[case::text_for_map(
+    "  sourceRef: platform",
+    "/spec/sourceRef",
+    Code::WrongType,
+    "`sourceRef` must be a map, this is text",
+    "known here: kind, name"
+)]
 #[case::misplaced(
     "  timeout: 1m",
     "/spec/timeout",
@@ -155,7 +176,7 @@ fn findings(text: &str) -> Vec<(String, Code, String, String)> {
     "  components: [{name: a, chart: {repository: 'ftp://x', name: a, version: 1.0.0}}]",
     "/spec/components/0/chart/repository",
     Code::InvalidValue,
-    "`repository` is malformed: `ftp://x` does not match ^(https?|oci)://[^\\s]+$",
+    "`repository` is malformed: `ftp://x` does not match ^(https?://[^\\s@/]+(/[^\\s]*)?|oci://[^\\s@/]+(/[^\\s@:]*)?)$",
     ""
 )]
 #[case::empty_list(
@@ -177,7 +198,7 @@ fn findings(text: &str) -> Vec<(String, Code, String, String)> {
     "/spec/components/0",
     Code::WrongType,
     "an entry of `components` must be a map, this is an integer",
-    ""
+    "known here: canary, chart, chartVersion, install, name, path, source, values, valuesFiles, valuesFrom"
 )]
 fn one_thing_is_wrong(
     #[case] line: &str,
