@@ -16,6 +16,7 @@ use crate::api::{Component, Install, Package, PackageSpec};
 use crate::package::definition;
 use crate::package::names::{Namespace, PackageName};
 use crate::package::version::Version;
+use crate::package::violation::Violation;
 
 pub use note::{Note, NoteGroup, Severity, grouped};
 
@@ -106,13 +107,28 @@ impl Imported {
         }
         if let Err(violations) = definition::parse(name, namespace, &spec) {
             for violation in violations {
-                let message = format!("{}: {} ({})", violation.pointer, violation.message, violation.code);
-                self.error(name, message);
+                self.violation(name, &spec, &violation);
             }
         }
         let mut package = Package::new(name, spec);
         package.metadata.namespace = Some(namespace.to_owned());
         self.packages.push(package);
+    }
+
+    /// Says which rule a Package breaks, by its fields.
+    fn violation(&mut self, package: &str, spec: &PackageSpec, violation: &Violation) {
+        let field = violation.pointer.strip_prefix("/spec/").unwrap_or(&violation.pointer);
+        let inside = field.strip_prefix("components/").map(|rest| rest.split_once('/').unwrap_or((rest, "")));
+        let component =
+            inside.and_then(|(index, field)| Some((spec.components.get(index.parse::<usize>().ok()?)?, field)));
+        let (subject, field) = match component {
+            // Why it has no chart has been said.
+            Some((component, "")) if component.chart.is_none() && component.path.is_none() => return,
+            Some((component, field)) => (format!("{package}/{}", component.name), field),
+            None => (package.to_owned(), field),
+        };
+        let place = if field.is_empty() { String::new() } else { format!("{}: ", field.replace('/', ".")) };
+        self.error(subject, format!("{place}{} ({})", violation.message, violation.code));
     }
 
     /// Fills `chartVersion` of a component with a path: from its Chart.yaml,

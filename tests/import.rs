@@ -277,6 +277,27 @@ fn what_cannot_be_imported_is_an_error(#[case] format: Format, #[case] text: &st
     );
 }
 
+#[rstest]
+#[case::range(
+    "version: '>=1', sourceRef: {kind: HelmRepository, name: h}",
+    "error a/a: chart.version: `>=1` is no exact version"
+)]
+#[case::no_repository(
+    "version: 1.0.0, sourceRef: {kind: HelmRepository, name: gone}",
+    "error a/a: has no chart, since HelmRepository b/gone is not in the input"
+)]
+fn one_fault_is_one_error_and_names_its_field(#[case] chart: &str, #[case] message: &str) {
+    let text = format!(
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: a, namespace: b}}\n\
+         spec: {{chart: {{spec: {{chart: x, {chart}}}}}}}\n---\n\
+         apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {{name: h, namespace: b}}\n\
+         spec: {{url: 'https://charts.example.org'}}\n"
+    );
+    let imported = import(Format::Flux, &text, None);
+    let said: Vec<String> = said(&imported).into_iter().filter(|said| said.starts_with("error ")).collect();
+    assert!(said.len() == 1 && said[0].starts_with(message), "{said:?}");
+}
+
 #[test]
 fn two_packages_of_one_name_are_never_one_file() {
     let text =

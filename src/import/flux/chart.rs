@@ -8,7 +8,6 @@ use crate::api::{Chart, Component, LocalReference};
 use crate::import::wire::read;
 use crate::import::{Document, ForeignSource, Imported};
 use crate::package::definition::RelativePath;
-use crate::package::version::Version;
 
 /// The sources of the input by kind, namespace and name.
 pub(super) type Sources<'a> = BTreeMap<(&'a str, Key), &'a Document>;
@@ -92,7 +91,6 @@ impl ChartFinder<'_, '_> {
             self.imported.error(self.subject, format!("valuesFiles: {file} {message}"));
         }
         let version = spec.version.clone().unwrap_or_else(|| "*".to_owned());
-        self.exact(&version);
         Some(Chart {
             repository: repository.url,
             name: spec.chart.clone(),
@@ -105,7 +103,6 @@ impl ChartFinder<'_, '_> {
     fn oci(&mut self, spec: OciRepositorySpec, key: &Key) -> Chart {
         let reference = spec.reference.unwrap_or_default();
         let version = reference.tag.or(reference.semver).unwrap_or_else(|| "latest".to_owned());
-        self.exact(&version);
         let (repository, name) = match spec.url.trim_end_matches('/').rsplit_once('/') {
             Some((repository, name)) if !repository.ends_with('/') => (repository, name),
             _ => (spec.url.as_str(), ""),
@@ -119,13 +116,6 @@ impl ChartFinder<'_, '_> {
             version,
             digest: reference.digest,
             secret_ref: self.secret(spec.secret_ref, key),
-        }
-    }
-
-    fn exact(&mut self, version: &str) {
-        if Version::parse(version).is_err() {
-            let message = "a Package says exactly which chart it means: write the version that runs";
-            self.imported.error(self.subject, format!("chart version {version} is not exact; {message}"));
         }
     }
 
