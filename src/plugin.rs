@@ -7,6 +7,7 @@
 mod environment;
 mod generate;
 mod location;
+mod nulls;
 mod parameters;
 
 pub use environment::{Environment, EnvironmentError, Output, Parameters};

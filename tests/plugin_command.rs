@@ -284,9 +284,52 @@ fn the_cluster_is_asked_for_its_version() {
     let native = parameters(&[("output", "native")]);
     let refused = run(&[("ARGOCD_APP_PARAMETERS", &native)]).code(1);
     assert_eq!(stderr(&refused), "app: requires Kubernetes >=1.34, the cluster has 1.33.4\n");
+    let unreadable = ("KUBE_VERSION", "newest");
+    let said = "app: requires Kubernetes >=1.34, KUBE_VERSION is `newest`, which is no version";
+    assert!(stderr(&run(&[unreadable]).success()).starts_with(&format!("note: {said}")));
+    assert_eq!(stderr(&run(&[unreadable, ("ARGOCD_APP_PARAMETERS", &native)]).code(1)), format!("{said}\n"));
     let version = ("KUBE_VERSION", "v1.34.1-gke.100");
     assert!(!stderr(&run(&[version]).success()).contains("requires"));
     run(&[version, ("ARGOCD_APP_PARAMETERS", &native)]).success();
+}
+
+#[test]
+fn by_hand_the_plugin_says_which_variables_it_lacks() {
+    let directory = repository();
+    let failed = generate(&directory.path().join("clusters/prod"), &[("ARGOCD_APP_REVISION", "")]).code(1);
+    let message = "app/two: a path needs its repository and commit on Argo CD: ARGOCD_APP_SOURCE_REPO_URL and ARGOCD_APP_REVISION\n";
+    assert_eq!(stderr(&failed), message);
+}
+
+/// Argo CD's own way to apply would take nulls for keys to remove.
+#[test]
+fn objects_that_hold_a_null_are_applied_on_the_server() {
+    let package = PACKAGE.replace("  - name: two\n", "  - name: two\n    values: {a: null}\n");
+    assert_ne!(package, PACKAGE);
+    let directory = files(&[("clusters/prod/app.yaml", &package), CHART]);
+    let options = |parameters_: &str| {
+        let answer =
+            generate(&directory.path().join("clusters/prod"), &[("ARGOCD_APP_PARAMETERS", parameters_)]).success();
+        let option = |object: &Value| object["metadata"]["annotations"]["argocd.argoproj.io/sync-options"].clone();
+        objects(&answer).iter().map(option).collect::<Vec<_>>()
+    };
+    assert_eq!(options(""), ["ServerSideApply=true"]);
+    assert_eq!(options(&parameters(&[("output", "native")])), [Value::Null, "ServerSideApply=true".into()]);
+}
+
+/// Argo CD would apply it, nobody would ever look at it, and a Package of that
+/// name would be pruned.
+#[test]
+fn a_package_of_a_misspelt_group_is_refused() {
+    let directory = repository();
+    let misspelt = PACKAGE.replace("windlass.dev", "windlas.dev").replace("name: app", "name: other");
+    fs::write(directory.path().join("clusters/prod/other.yaml"), misspelt).unwrap();
+    let failed = generate(&directory.path().join("clusters/prod"), &[]).code(1);
+    assert!(
+        stderr(&failed).contains("other.yaml:1:13: WL023 this Windlass does not know `windlas.dev/v1alpha1`"),
+        "{}",
+        stderr(&failed)
+    );
 }
 
 #[test]

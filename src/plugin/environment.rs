@@ -44,8 +44,8 @@ pub struct Environment {
     pub origin: Option<(String, String)>,
     /// `ARGOCD_APP_SOURCE_PATH`, the root if it is absent.
     pub source_path: RelativePath,
-    /// `KUBE_VERSION` without what a distribution appends to it.
-    pub kubernetes: Option<Version>,
+    /// `KUBE_VERSION` without what a distribution appends to it, or why there is none.
+    pub kubernetes: Result<Version, String>,
     /// `ARGOCD_APP_PARAMETERS`.
     pub parameters: Parameters,
 }
@@ -100,10 +100,16 @@ impl Environment {
             project: stated("ARGOCD_APP_PROJECT_NAME").unwrap_or_else(|| "default".to_owned()),
             origin: stated("ARGOCD_APP_SOURCE_REPO_URL").zip(stated("ARGOCD_APP_REVISION")),
             source_path: RelativePath::parse(&source_path).ok_or(EnvironmentError::SourcePath(source_path))?,
-            kubernetes: stated("KUBE_VERSION").and_then(|version| kubernetes_version(&version)),
+            kubernetes: kubernetes(stated("KUBE_VERSION")),
             parameters: Parameters::parse(&parameters)?,
         })
     }
+}
+
+/// An unreadable version fails only what asks for one.
+fn kubernetes(stated: Option<String>) -> Result<Version, String> {
+    let stated = stated.ok_or_else(|| "KUBE_VERSION is not set".to_owned())?;
+    kubernetes_version(&stated).ok_or_else(|| format!("KUBE_VERSION is `{stated}`, which is no version"))
 }
 
 /// The three numbers at the front of `v1.33.4-gke.100` or `1.33+`. Ranges admit

@@ -4,6 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::environment::{Environment, Output};
+use super::nulls::keep_nulls;
 use crate::api::wellknown;
 use crate::engine::Manifest;
 use crate::package::definition::{Definition, Requirement};
@@ -97,7 +98,7 @@ fn packages(
 ) -> Result<Answer, Vec<Refusal>> {
     let (mut all, definitions): (Vec<_>, Vec<_>) = compiled
         .into_iter()
-        .map(|(source, package)| ((source, Value::Object(package.object)), package.definition))
+        .map(|(source, package)| ((source, keep_nulls(package.object.into())), package.definition))
         .unzip();
     // What cannot become children is refused here, where its author sees it.
     managed(&definitions, &options(environment))?;
@@ -121,7 +122,7 @@ fn natives(
     let translation = native(&definitions, &options(environment))?;
     let others = others.into_iter().map(|other| other.value);
     Ok(Answer {
-        objects: others.chain(translation.objects.into_iter().map(Manifest::into)).collect(),
+        objects: others.chain(translation.objects.into_iter().map(Manifest::into).map(keep_nulls)).collect(),
         notes: translation.notes.iter().map(ToString::to_string).collect(),
     })
 }
@@ -138,19 +139,19 @@ fn options(environment: &Environment) -> Options {
     }
 }
 
-/// Requirements on the cluster that it does not meet.
+/// Requirements on the cluster that it does not meet, or not for all we know.
 fn unmet(definitions: &[Definition], environment: &Environment) -> Vec<Note> {
-    let Some(version) = &environment.kubernetes else { return Vec::new() };
     let mut unmet = Vec::new();
     for package in definitions {
         for requirement in &package.requires {
-            match requirement {
-                Requirement::Kubernetes { range } if !range.admits(version) => {
-                    let message = format!("requires Kubernetes {}, the cluster has {version}", range.as_written());
-                    unmet.push(Note { about: Subject::package(package), message });
-                }
-                Requirement::Kubernetes { .. } | Requirement::Package { .. } => {}
-            }
+            let Requirement::Kubernetes { range } = requirement else { continue };
+            let found = match &environment.kubernetes {
+                Ok(version) if range.admits(version) => continue,
+                Ok(version) => format!("the cluster has {version}"),
+                Err(unknown) => unknown.clone(),
+            };
+            let message = format!("requires Kubernetes {}, {found}", range.as_written());
+            unmet.push(Note { about: Subject::package(package), message });
         }
     }
     unmet
