@@ -93,6 +93,11 @@ fn files_are_named_by_kind_and_name() {
     let directory = files(&[("app.yaml", PACKAGE), ("out/kept.yaml", "kept")]);
     let written = render(directory.path(), &["--engine", "argo", "-o", "out", "app.yaml"]).success();
     assert_eq!(stdout(&written), "");
+    assert!(
+        stderr(&written).contains("note: not of this run, and left as they are: kept.yaml\n"),
+        "{}",
+        stderr(&written)
+    );
     assert_eq!(
         names(&directory.path().join("out")),
         ["application_app-one.yaml", "application_app-two.yaml", "kept.yaml"]
@@ -102,6 +107,32 @@ fn files_are_named_by_kind_and_name() {
         .map(|name| fs::read_to_string(directory.path().join(format!("out/application_app-{name}.yaml"))).unwrap())
         .concat();
     assert_eq!(joined, stream);
+}
+
+/// Components that are gone leave files that somebody may still apply.
+#[test]
+fn what_an_earlier_run_left_is_named_and_kept() {
+    let directory = files(&[("app.yaml", PACKAGE), ("out/README.md", ""), ("out/deep/x.yaml", "")]);
+    let render = |text: &str| {
+        fs::write(directory.path().join("app.yaml"), text).unwrap();
+        stderr(&render(directory.path(), &["--engine", "argo", "-o", "out", "app.yaml"]).success())
+    };
+    assert!(!render(PACKAGE).contains("not of this run"));
+    assert!(!render(PACKAGE).contains("not of this run"));
+    let smaller = PACKAGE.split("  - name: two").next().unwrap();
+    let said = render(smaller);
+    assert!(said.contains("not of this run, and left as they are: application_app-two.yaml\n"), "{said}");
+    assert!(directory.path().join("out/application_app-two.yaml").exists());
+}
+
+#[test]
+fn hooks_are_skipped_in_native_mode_alone() {
+    let directory = files(&[("app.yaml", PACKAGE)]);
+    for mode in ["managed", "package"] {
+        let refused =
+            render(directory.path(), &["--engine", "flux", "--mode", mode, "--skip-hooks", "app.yaml"]).code(2);
+        assert!(stderr(&refused).starts_with("error: --skip-hooks goes with --mode native"), "{}", stderr(&refused));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Manifests to standard output, or to one file each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,12 @@ pub fn to_stdout(objects: &[Value], streams: &mut Streams<'_>) -> anyhow::Result
     Ok(())
 }
 
-/// Writes `<kind>_<name>.yaml` for every object, as [`write_files`] does.
+/// Writes `<kind>_<name>.yaml` for every object, as [`write_files`] does, and
+/// gives the names.
 ///
 /// # Errors
 /// When two objects want one file, or something cannot be written.
-pub fn to_directory(objects: &[Value], directory: &Path) -> anyhow::Result<usize> {
+pub fn to_directory(objects: &[Value], directory: &Path) -> anyhow::Result<BTreeSet<String>> {
     let mut files = BTreeMap::new();
     for object in objects {
         let name = file_name(object);
@@ -35,7 +36,27 @@ pub fn to_directory(objects: &[Value], directory: &Path) -> anyhow::Result<usize
         }
     }
     write_files(&files, directory)?;
-    Ok(files.len())
+    Ok(files.into_keys().collect())
+}
+
+/// Names of the manifests in a directory that are none of `written`, sorted:
+/// whoever applies the directory applies them as well.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn other_manifests(directory: &Path, written: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
+    let failed = || format!("cannot read {}", directory.display());
+    let mut others = Vec::new();
+    for entry in fs::read_dir(directory).with_context(failed)? {
+        let path = entry.with_context(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_manifest = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        if is_manifest && !name.starts_with('.') && !written.contains(&name) {
+            others.push(name);
+        }
+    }
+    others.sort_unstable();
+    Ok(others)
 }
 
 /// Writes texts by name of file. All files are complete under other names

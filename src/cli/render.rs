@@ -53,8 +53,8 @@ pub struct Arguments {
     /// Namespace of the Packages, whatever they say.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are left
-    /// alone, also those of components that are gone.
+    /// Write `<kind>_<name>.yaml` files into this directory, all or none; others in it are named
+    /// and left alone, also those of components that are gone.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }
@@ -70,6 +70,13 @@ enum Mode {
 }
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    if arguments.skip_hooks && !matches!(arguments.mode, Mode::Native) {
+        writeln!(
+            streams.stderr,
+            "error: --skip-hooks goes with --mode native: in all others the controller runs hooks"
+        )?;
+        return Ok(Exit::Usage);
+    }
     let namespace = match arguments.namespace.as_deref().map(Namespace::parse).transpose() {
         Ok(namespace) => namespace,
         Err(error) => {
@@ -129,10 +136,24 @@ fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exi
 
 fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let Some(directory) = &arguments.output else { return output::to_stdout(objects, streams) };
-    let count = output::to_directory(objects, directory)?;
-    let plural = if count == 1 { "" } else { "s" };
-    writeln!(streams.stderr, "{count} file{plural} in {}", directory.display())
+    let names = output::to_directory(objects, directory)?;
+    let others = output::other_manifests(directory, &names)?;
+    if !others.is_empty() {
+        writeln!(streams.stderr, "note: not of this run, and left as they are: {}", shortened(&others))?;
+    }
+    let plural = if names.len() == 1 { "" } else { "s" };
+    writeln!(streams.stderr, "{} file{plural} in {}", names.len(), directory.display())
         .context("cannot write to standard error")
+}
+
+/// The first names of a list, and how many more there are.
+fn shortened(names: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Objects in order, and what has to be said of them.
