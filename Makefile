@@ -12,6 +12,7 @@ help: ## list the targets
 examples: ## check the examples on both engines and translate them into target/examples
 	$(CARGO) build --quiet
 	@for state in examples/*/v?; do for engine in flux argo; do \
+	  echo "$$state on $$engine"; \
 	  target/debug/windlass validate $$state --engine $$engine --chart-root $$state --deny-warnings; \
 	  target/debug/windlass render $$state --engine $$engine --mode native --skip-hooks --chart-root $$state \
 	    --repo-url https://git.example.org/packages.git --revision 4b825dc642cb6eb9a060e54bf8d69288fbee4904 \
