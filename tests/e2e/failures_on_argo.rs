@@ -165,6 +165,41 @@ async fn a_safe_upgrade_that_fails_is_rolled_back_newest_first(stage: &Stage<'_>
     }
 }
 
+/// What is recorded and not done, and what is done and not seen, is done, and seen, by the next
+/// one: in order, with one hook, and with no more operations than it takes.
+pub async fn a_controller_killed_after_each_write_comes_to_the_same_end(bench: &Bench) {
+    let mut stage = Stage::set(bench, "killed").await;
+    stage.wants(package(&stage, "1.0.0", ["1.0.0"; 3]).await).await;
+    stage.runs("1.0.0", MOVED_WITHIN).await;
+    let position = stage.recorder.complete().await.len();
+    stage.wants(package(&stage, "1.1.0", ["1.1.0"; 3]).await).await;
+    let mut kills = 0;
+    loop {
+        let seen = stage.writes();
+        let runs = tokio::select! {
+            biased;
+            () = stage.runs("1.1.0", MOVED_WITHIN) => true,
+            () = stage.another_write(seen, MOVED_WITHIN) => false,
+        };
+        if runs {
+            break;
+        }
+        stage = stage.another_controller().await;
+        kills += 1;
+    }
+    eprintln!("bench: killed {kills} times during one upgrade");
+    assert!(kills >= 10, "only {kills} kills: the test has lost its point");
+    let log = stage.recorder.complete().await.split_off(position);
+    let chain = [Runs::Map("base", "1.1.0"), Runs::Deployment("middle", "1.1.0"), Runs::Map("roof", "1.1.0")];
+    stage.moved_in_order(&log, &chain);
+    let made = log.iter().filter(|entry| entry.kind == "Job" && entry.change == Change::Added).count();
+    assert_eq!(made, 1, "{}", tell(&log));
+    for component in COMPONENTS {
+        let ours = stage.operations(&log, component).into_iter().flatten().count();
+        assert!((1..=2).contains(&ours), "{ours} operations of {component}\n{}", tell(&log));
+    }
+}
+
 /// By the next attempt, Argo CD's own or ours.
 pub async fn a_chart_that_is_published_late_is_taken(bench: &Bench) {
     let stage = Stage::set(bench, "late").await;

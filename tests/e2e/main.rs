@@ -101,6 +101,7 @@ fn run_tests() -> ExitCode {
         operate::a_running_release_is_taken_over_from_git,
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         native_flux::plain_depends_on_lets_dependents_go_first,
+        failures_on_argo::a_controller_killed_after_each_write_comes_to_the_same_end,
         failures_on_argo::a_failed_safe_upgrade_is_rolled_back,
         failures_on_argo::a_chart_that_is_published_late_is_taken,
         failures_on_argo::a_failed_upgrade_is_left_and_mended_forward,

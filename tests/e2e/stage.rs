@@ -15,6 +15,7 @@ use crate::support::recorder::{Change, Entry, Recorder, first};
 use crate::support::wait::until;
 
 pub const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
+const REVISION: (&str, &str) = ("windlass.dev/v1alpha1", "PackageRevision");
 pub const APPLICATION: (&str, &str) = ("argoproj.io/v1alpha1", "Application");
 
 /// What of a release is watched: what it installs.
@@ -27,7 +28,7 @@ pub struct Stage<'a> {
     pub name: String,
     pub recorder: Recorder,
     pub packages: Api<DynamicObject>,
-    _controller: Process,
+    controller: Process,
 }
 
 impl<'a> Stage<'a> {
@@ -35,11 +36,28 @@ impl<'a> Stage<'a> {
         tokio::join!(bench.argocd(), bench.own_crds(), bench.charts());
         let cluster = bench.cluster().await;
         let name = cluster.namespace(prefix).await;
-        let kinds: Vec<(&str, &str)> = WORKLOADS.into_iter().chain([PACKAGE, APPLICATION]).collect();
+        let kinds: Vec<(&str, &str)> = WORKLOADS.into_iter().chain([PACKAGE, REVISION, APPLICATION]).collect();
         let recorder = Recorder::start(cluster, &name, &kinds).await;
         let packages = cluster.dynamic(PACKAGE.0, PACKAGE.1, &name).await;
         let controller = bench.controller(&name).await;
-        Self { bench, name, recorder, packages, _controller: controller }
+        Self { bench, name, recorder, packages, controller }
+    }
+
+    /// Kills the controller without notice, and starts another.
+    pub async fn another_controller(self) -> Self {
+        self.controller.kill().await;
+        let controller = self.bench.controller(&self.name).await;
+        Self { controller, ..self }
+    }
+
+    /// Writes that only Windlass makes: of revisions and of the Package's status.
+    pub fn writes(&self) -> usize {
+        self.recorder.log().iter().filter(|entry| entry.kind == PACKAGE.1 || entry.kind == REVISION.1).count()
+    }
+
+    pub async fn another_write(&self, seen: usize, within: Duration) {
+        let another = |_: &[Entry]| if self.writes() > seen { Ok(()) } else { Err(format!("{seen} writes")) };
+        self.recorder.until(within, "another write", another).await;
     }
 
     /// Applies the Package.
@@ -248,6 +266,7 @@ fn gist(kind: &str, object: &Value) -> String {
             let states: Vec<String> = components.iter().map(|component| component["state"].to_string()).collect();
             format!("{} {}", status["summary"], states.join(" "))
         }
+        "PackageRevision" => status["phase"].to_string(),
         "ConfigMap" => object["data"]["version"].to_string(),
         "Deployment" => object["spec"]["template"]["metadata"]["labels"]["version"].to_string(),
         _ => String::new(),
