@@ -5,6 +5,7 @@
 //! here decides anything.
 
 mod canary;
+mod install;
 mod meta;
 mod package;
 mod reason;
@@ -14,11 +15,11 @@ mod status;
 pub mod wellknown;
 
 pub use canary::{Canary, CanaryFailure, RolloutMode, UnreadyNodes};
+pub use install::{DriftIgnore, HealthCheckExpr, Install, Phase, ReadyWhen, UpgradeCrds};
 pub use meta::{Condition, ConditionStatus, Time};
 pub use package::{
-    Chart, Component, ComponentSource, DeletionPolicy, DriftIgnore, Engine, HealthCheckExpr, Install, LocalReference,
-    Package, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, SourceKind, SourceRef, Upgrade, UpgradeCrds,
-    ValuesFrom, ValuesFromKind,
+    Chart, Component, ComponentSource, DeletionPolicy, Engine, LocalReference, Package, PackageSpec, Requirement,
+    Rollback, SourceKind, SourceRef, Upgrade, ValuesFrom, ValuesFromKind,
 };
 pub use reason::Reason;
 pub use revision::{

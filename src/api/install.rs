@@ -1,0 +1,167 @@
+//! How and where a release of a component is installed.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How and where a release is installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Install {
+    /// Namespace of the release. Default: the Package's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: Option<String>,
+    /// Name of the Helm release. Default: the component's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 53), regex(pattern = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"))]
+    pub release_name: Option<String>,
+    /// Whether the namespace is labelled for privileged pods. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privileged: Option<bool>,
+    /// Components that must be verified before this one moves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 53)))]
+    pub depends_on: Vec<String>,
+    /// `PreUpgrade` makes the component a hook: a one-shot release before an upgrade of version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Allows a change of namespace, releaseName or chart name: uninstall, then install. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<bool>,
+    /// Whether an uninstall also removes CRDs, volume claims and namespaces. Default false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_data: Option<bool>,
+    /// What an upgrade does to the chart's CRDs. Default `CreateReplace`.
+    #[serde(rename = "upgradeCRDs", skip_serializing_if = "Option::is_none")]
+    pub upgrade_crds: Option<UpgradeCrds>,
+    /// Objects that must be in a given state before the component counts as ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub ready_when: Vec<ReadyWhen>,
+    /// Health of custom resources inside the release, passed to Flux.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub health_check_exprs: Vec<HealthCheckExpr>,
+    /// Fields that others own and drift correction leaves alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub ignore: Vec<DriftIgnore>,
+}
+
+/// `PreUpgrade` makes the component a hook: a one-shot release before anything else moves, when
+/// the version changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Phase {
+    /// Before anything moves, when the version changes.
+    PreUpgrade,
+}
+
+/// What an upgrade does to the chart's CRDs: `CreateReplace` (default) creates the new ones and
+/// replaces the others, `Create` only creates, `Skip` leaves them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpgradeCrds {
+    /// Leave them.
+    Skip,
+    /// Create the new ones.
+    Create,
+    /// Create the new ones and replace the others.
+    CreateReplace,
+}
+
+/// One object that must be in a given state.
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("has(self.condition) != has(self.expr)").message("a readyWhen entry has exactly one of condition and expr"),
+    validation = Rule::new("has(self.condition) || !has(self.status)").message("status goes with condition"),
+)]
+pub struct ReadyWhen {
+    /// `apiVersion` of the object.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub api_version: String,
+    /// Kind of the object.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
+    pub kind: String,
+    /// Name of the object.
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._:@-]*[A-Za-z0-9])?$"))]
+    pub name: String,
+    /// Namespace of the object. Default: the component's; ignored for cluster-scoped kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: Option<String>,
+    /// Type of a condition that must have `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 316))]
+    pub condition: Option<String>,
+    /// Wanted status of the condition. Default `True`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 16))]
+    pub status: Option<String>,
+    /// CEL expression over `object`, `version` and `fromVersion` that must be true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub expr: Option<String>,
+    /// How long it must hold when nothing else shows that it is fresh. Default `60s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
+    pub settle: Option<String>,
+    /// CEL expression that, when true, fails the component at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub failed: Option<String>,
+}
+
+/// Flux's health check of a custom resource inside the release (helm-controller 1.5).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HealthCheckExpr {
+    /// `apiVersion` of the objects.
+    #[schemars(
+        length(min = 1, max = 317),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
+    pub api_version: String,
+    /// Kind of the objects. Default: every kind of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
+    pub kind: Option<String>,
+    /// CEL expression of a healthy object.
+    #[schemars(length(min = 1, max = 4096))]
+    pub current: String,
+    /// CEL expression of an object at work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub in_progress: Option<String>,
+    /// CEL expression of a failed object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 4096))]
+    pub failed: Option<String>,
+}
+
+/// Fields of objects that somebody else owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftIgnore {
+    /// API group of the objects. Default: the core group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
+    pub group: Option<String>,
+    /// Kind of the objects.
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9]*$"))]
+    pub kind: String,
+    /// Name of the object. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._:@-]*[A-Za-z0-9])?$"))]
+    pub name: Option<String>,
+    /// Namespace of the object. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub namespace: Option<String>,
+    /// JSON pointers of the fields.
+    #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 1024), regex(pattern = r"^/")))]
+    pub json_pointers: Vec<String>,
+}
