@@ -10,6 +10,7 @@ mod meta;
 mod package;
 mod reason;
 mod revision;
+mod rollout;
 pub mod schema;
 mod status;
 pub mod wellknown;
@@ -27,4 +28,5 @@ pub use revision::{
     PackageRevisionSpec, PackageRevisionStatus, Phase as RevisionPhase, RecordedComponent, RevisionRollback,
     RollbackRecord,
 };
-pub use status::{Attempted, Blocker, ComponentStatus, PackageStatus, RolloutPhase, RolloutStatus};
+pub use rollout::{RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord, RolloutStatus};
+pub use status::{Attempted, Blocker, ComponentStatus, PackageStatus};

@@ -7,6 +7,7 @@
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`ready`]: whether a release, and what it is for, is ready;
+//! * [`canary`]: how a DaemonSet is rolled out, one pod first;
 //! * [`rollout`]: the decisions, from one look at the cluster to the next step;
 //! * [`controller`]: watches, writes and the leader's lease around them;
 //! * [`import`]: other formats turned into packages;
@@ -26,7 +27,9 @@
 )]
 
 pub mod api;
+pub mod canary;
 pub mod cli;
+mod clock;
 pub mod controller;
 pub mod engine;
 pub mod import;

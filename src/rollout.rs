@@ -11,7 +11,7 @@
 //! | charts are fetched and checked first | `prepare` |
 //! | PreUpgrade hooks | `hooks` |
 //! | who moves, who is only verified again | `turns` |
-//! | one component's turn and its clock | `turn`, `clock` |
+//! | one component's turn | `turn`; its clock is the crate's |
 //! | fresh evidence | `evidence` |
 //! | what failure leads to; retry | `outcome`, [`phase`] |
 //! | settings that move nothing | `settings` |
@@ -26,7 +26,6 @@
 
 mod adopt;
 mod cleanup;
-mod clock;
 mod compile;
 mod decision;
 mod evidence;
@@ -61,7 +60,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use clock::Now;
 use compile::Compiled;
 use gate::Held;
 use headline::Headline;
@@ -70,6 +68,7 @@ use work::Work;
 
 use crate::api::wellknown::FINALIZER;
 use crate::api::{Engine, PackageStatus, Reason};
+use crate::clock::{self, Now};
 use crate::engine::ObjectKey;
 use crate::package::definition::Definition;
 use crate::package::violation::Violation;

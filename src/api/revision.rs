@@ -9,7 +9,7 @@ use super::canary::Canary;
 use super::meta::{Time, free_object};
 use super::package::{Engine, ReadyWhen};
 use super::reason::Reason;
-use super::status::RolloutStatus;
+use super::rollout::RolloutRecord;
 
 /// One wanted state of a Package, complete: restarts, rollback and uninstall
 /// need neither Git nor charts nor CEL beyond it. Its stored manifests **are**
@@ -215,7 +215,7 @@ pub struct PackageRevisionStatus {
     pub hooks: Vec<HookRecord>,
     /// DaemonSet rollouts of the revision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rollouts: Vec<RolloutStatus>,
+    pub rollouts: Vec<RolloutRecord>,
     /// Fingerprint of the settings that the children have: those that are kept
     /// up to date in place.
     #[serde(skip_serializing_if = "Option::is_none")]

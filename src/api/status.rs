@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::meta::{Condition, Time};
 use super::package::Engine;
-use super::reason::Reason;
 use super::revision::ComponentState;
+use super::rollout::RolloutStatus;
 
 /// What is known about a Package. Nothing here decides: every field can be
 /// derived again from the revisions and the children.
@@ -94,56 +94,4 @@ pub struct Blocker {
     pub name: String,
     /// Why it blocks.
     pub reason: String,
-}
-
-/// Public phase of a DaemonSet rollout, named as KubeVirt names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RolloutPhase {
-    /// The new template is there; no pod is judged yet.
-    Started,
-    /// One pod is being tried.
-    Canary,
-    /// The budget is being raised.
-    Increasing,
-    /// Nodes are being updated within the budget.
-    Waiting,
-    /// Every node runs the new template and the budget is back at 1.
-    Successful,
-    /// The rollout stopped.
-    Failed,
-}
-
-/// A DaemonSet rollout under way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RolloutStatus {
-    /// `<namespace>/<name>` of the DaemonSet.
-    pub daemon_set: String,
-    /// Phase of the rollout.
-    pub phase: RolloutPhase,
-    /// Which guard is active.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub guard: Option<String>,
-    /// Pods that may be unavailable now, as written to the DaemonSet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<String>,
-    /// Nodes that run the new template.
-    #[serde(default)]
-    pub updated: i64,
-    /// Nodes that run the new template and are ready.
-    #[serde(default)]
-    pub ready: i64,
-    /// Nodes that should run it.
-    #[serde(default)]
-    pub desired: i64,
-    /// Node of the canary.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<String>,
-    /// What is waited for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Reason behind the phase.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Reason>,
 }

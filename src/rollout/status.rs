@@ -4,7 +4,9 @@ use super::clock::Now;
 use super::headline::Headline;
 use super::snapshot::Snapshot;
 use super::work::Work;
-use crate::api::{Attempted, Blocker, ComponentRecord, ComponentState, ComponentStatus, PackageStatus, RevisionPhase};
+use crate::api::{
+    Attempted, Blocker, ComponentRecord, ComponentState, ComponentStatus, PackageStatus, RevisionPhase, RolloutRecord,
+};
 
 /// The status of a Package that has a revision.
 pub(crate) fn of(work: &Work<'_>, headline: &Headline, open: Option<(&str, &str)>) -> PackageStatus {
@@ -15,7 +17,7 @@ pub(crate) fn of(work: &Work<'_>, headline: &Headline, open: Option<(&str, &str)
     status.attempted = Some(Attempted { version: work.latest.spec.version.clone(), revision: work.latest.number() });
     status.engine = Some(work.latest.spec.engine);
     status.components = components(work, open);
-    status.rollouts = work.status.rollouts.clone();
+    status.rollouts = work.status.rollouts.iter().map(RolloutRecord::status).collect();
     status.last_handled_retry = work.status.last_handled_retry.clone();
     status.last_handled_rollback = work.status.last_handled_rollback.clone();
     status

@@ -8,6 +8,7 @@ use super::work::Work;
 use crate::api::{ComponentRecord, ComponentState, Engine, RecordedComponent};
 use crate::engine::Manifest;
 use crate::ready::release::{Failure, ReleaseState, Trouble};
+pub(crate) use crate::clock::short;
 
 /// Where a turn stands after one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,9 +152,4 @@ fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing,
 
 fn out_of_time(record: &ComponentRecord, limits: Limits, now: Now) -> bool {
     record.elapsed(now) >= limits.timeout
-}
-
-/// A duration as people write it, to the second.
-pub(crate) fn short(duration: Duration) -> String {
-    crate::package::duration::GoDuration::from_secs(duration.as_secs()).to_string()
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::api::{ComponentRecord, HookRecord, RollbackRecord, Time};
+use crate::api::{ComponentRecord, HookRecord, RollbackRecord, RolloutRecord, Time};
+use crate::package::duration::GoDuration;
 
 /// While a clock runs its count is written at most this often.
 pub(crate) const COUNT_EVERY: Duration = Duration::from_secs(60);
@@ -95,6 +96,11 @@ fn since(at: &Time, now: Now) -> Duration {
     Duration::try_from(now.time.duration_since(at.0)).unwrap_or_default()
 }
 
+/// A duration as people write it, to the second.
+pub(crate) fn short(duration: Duration) -> String {
+    GoDuration::from_secs(duration.as_secs()).to_string()
+}
+
 macro_rules! clock {
     ($record:ty, $began:ident) => {
         impl Clock for $record {
@@ -112,6 +118,7 @@ macro_rules! clock {
 clock!(ComponentRecord, turn_began);
 clock!(HookRecord, started_at);
 clock!(RollbackRecord, check_began);
+clock!(RolloutRecord, since);
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,87 @@
+//! What a rollout does, with what must be true when the write arrives.
+
+use serde_json::{Value, json};
+
+use super::objects::{DaemonSet, Pod};
+use super::strategy::{self, Drive, Pace};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Writes `spec.updateStrategy` of the DaemonSet.
+    Steer(Steering),
+    /// Deletes a pod.
+    DeletePod {
+        /// Namespace.
+        namespace: String,
+        /// Name.
+        name: String,
+        /// uid it must have.
+        uid: String,
+    },
+}
+
+/// A write of `spec.updateStrategy`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steering {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// uid it must have.
+    pub uid: String,
+    /// What it must be otherwise, for a write that may let more pods die.
+    pub raise: Option<Raise>,
+    /// The new value.
+    pub strategy: Value,
+    /// Its pace.
+    pub pace: Pace,
+}
+
+/// What must be true of a DaemonSet whose budget is raised. Lowering it is
+/// always right.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Raise {
+    /// Generation of the spec that was decided upon.
+    pub generation: i64,
+    /// `spec.updateStrategy` that was decided upon.
+    pub from: Value,
+}
+
+impl Action {
+    /// Brings a DaemonSet to a pace.
+    pub fn steer(daemon_set: &DaemonSet, pace: Pace, drive: Drive) -> Self {
+        let desired = daemon_set.counts.desired;
+        let live = &daemon_set.strategy;
+        let lowers = pace == Pace::Frozen || (drive == live.drive && pace.of(desired) < live.pace.of(desired));
+        let from = live.as_written().clone();
+        Self::Steer(Steering {
+            namespace: daemon_set.namespace.clone(),
+            name: daemon_set.name.clone(),
+            uid: daemon_set.uid.clone(),
+            raise: (!lowers).then(|| Raise { generation: daemon_set.generation, from }),
+            strategy: strategy::written(pace, drive),
+            pace,
+        })
+    }
+
+    /// Deletes a pod.
+    pub fn delete(pod: &Pod) -> Self {
+        Self::DeletePod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() }
+    }
+}
+
+impl Steering {
+    /// The write as a JSON patch (RFC 6902). An API server answers a test that
+    /// fails with 422 (measured): the object has changed, look again.
+    pub fn json_patch(&self) -> Value {
+        let test = |path: &str, value: Value| json!({"op": "test", "path": path, "value": value});
+        let mut patch = vec![test("/metadata/uid", self.uid.as_str().into())];
+        if let Some(raise) = &self.raise {
+            patch.push(test("/metadata/generation", raise.generation.into()));
+            patch.push(test("/spec/updateStrategy", raise.from.clone()));
+        }
+        patch.push(json!({"op": "replace", "path": "/spec/updateStrategy", "value": self.strategy}));
+        patch.into()
+    }
+}

@@ -1,0 +1,175 @@
+//! The rollout node by node: pods are never counted, nodes are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::health::{self, Health};
+use super::objects::{DaemonSet, Node, Pod};
+use super::observation::Observation;
+use super::settings::Settings;
+use crate::api::UnreadyNodes;
+
+/// One node that has a pod of the DaemonSet.
+#[derive(Clone, Debug)]
+pub struct Seat<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// The pod of the new template, if there is one that stays.
+    pub new: Option<(&'a Pod, Health)>,
+    /// A pod of an older template, if there is one that stays.
+    pub old: Option<&'a Pod>,
+    /// Whether it was not ready before the rollout, and still is not.
+    pub excluded: bool,
+}
+
+impl<'a> Seat<'a> {
+    /// Whether the new template runs here alone.
+    pub fn is_updated(&self) -> bool {
+        self.new.is_some() && self.old.is_none()
+    }
+
+    /// Whether it does, and the pod is ready.
+    pub fn is_healthy(&self) -> bool {
+        self.is_updated() && matches!(self.new, Some((_, Health::Ready)))
+    }
+
+    /// Whether all that is left is on its way out, or has not been made yet.
+    pub fn is_vacant(&self) -> bool {
+        self.new.is_none() && self.old.is_none()
+    }
+
+    /// The old pod, where deleting it costs nothing: it is not ready anyway.
+    pub fn useless(&self) -> Option<&'a Pod> {
+        self.old.filter(|old| !old.ready)
+    }
+}
+
+/// All nodes with a pod, and what they come to.
+#[derive(Clone, Debug)]
+pub struct Census<'a> {
+    /// By name of the node.
+    pub seats: BTreeMap<&'a str, Seat<'a>>,
+    /// Nodes that should run a pod, without those that are excluded.
+    pub expected: i64,
+    /// Excluded nodes that use up the native budget.
+    pub dead_weight: i64,
+}
+
+impl<'a> Census<'a> {
+    /// Counts the nodes, given the hash of the new template and the nodes that
+    /// were not ready before.
+    pub fn of(
+        seen: &'a Observation,
+        daemon_set: &DaemonSet,
+        hash: &str,
+        dead: &BTreeSet<&str>,
+        settings: &Settings,
+    ) -> Self {
+        let mut seats: BTreeMap<&str, Seat<'_>> = BTreeMap::new();
+        let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid));
+        for pod in own {
+            // A pod whose node is gone goes with it.
+            let Some(node) = pod.node.as_ref().and_then(|name| seen.nodes.get(name)) else { continue };
+            let excluded = is_excluded(node, dead, settings);
+            let seat = seats.entry(&node.name).or_insert(Seat { node, new: None, old: None, excluded });
+            if pod.deleting {
+                continue;
+            }
+            if is_new(pod, daemon_set, hash, settings) {
+                let health = health::health(pod, Some(node), settings.max_restarts);
+                let worse = seat.new.as_ref().is_some_and(|(_, known)| rank(known) >= rank(&health));
+                if !worse {
+                    seat.new = Some((pod, health));
+                }
+            } else {
+                seat.old = Some(pod);
+            }
+        }
+        let excluded = seen.nodes.values().filter(|node| is_excluded(node, dead, settings));
+        let counted = excluded.filter(|node| daemon_set.tolerates(node) && seats.contains_key(node.name.as_str()));
+        let counted = i64::try_from(counted.count()).unwrap_or(i64::MAX);
+        let dead_weight = count(seats.values(), |seat| seat.excluded);
+        Self { seats, expected: daemon_set.counts.desired - counted, dead_weight }
+    }
+
+    /// Nodes that count.
+    pub fn included(&self) -> impl Iterator<Item = &Seat<'a>> {
+        self.seats.values().filter(|seat| !seat.excluded)
+    }
+
+    /// Nodes that run the new template.
+    pub fn updated(&self) -> i64 {
+        count(self.included(), Seat::is_updated)
+    }
+
+    /// Nodes that run the new template and are ready.
+    pub fn healthy(&self) -> i64 {
+        count(self.included(), Seat::is_healthy)
+    }
+
+    /// Nodes that still have a pod of an older template.
+    pub fn outdated(&self) -> i64 {
+        count(self.included(), |seat| seat.old.is_some())
+    }
+
+    /// Nodes whose pods are all on their way out.
+    pub fn vacant(&self) -> i64 {
+        count(self.included(), Seat::is_vacant)
+    }
+
+    /// A pod of the new template that will not become ready by itself.
+    pub fn broken(&self) -> Option<(&Seat<'a>, &Health)> {
+        self.included().find_map(|seat| match &seat.new {
+            Some((_, health @ Health::Broken(..))) => Some((seat, health)),
+            Some((_, Health::Ready | Health::NotReady(_))) | None => None,
+        })
+    }
+
+    /// The node of a name.
+    pub fn seat(&self, node: &str) -> Option<&Seat<'a>> {
+        self.seats.get(node)
+    }
+}
+
+/// Nodes that are not ready now and do not run the new template: what is not
+/// waited for. A node that died with its new pod is a failure, not one of them.
+pub fn dead_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, settings: &Settings) -> Vec<String> {
+    let runs_new = |node: &&Node| {
+        let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
+        let mut here = own.filter(|pod| pod.node.as_ref() == Some(&node.name));
+        hash.is_some_and(|hash| here.any(|pod| is_new(pod, daemon_set, hash, settings)))
+    };
+    let dead = seen.nodes.values().filter(|node| !node.ready).filter(|node| !runs_new(node));
+    dead.map(|node| node.name.clone()).collect()
+}
+
+/// Nodes with a pod of the DaemonSet that stays.
+pub fn nodes_with_pods(seen: &Observation, daemon_set: &DaemonSet) -> i64 {
+    let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
+    let nodes: BTreeSet<&str> = own.filter_map(|pod| pod.node.as_deref()).collect();
+    i64::try_from(nodes.len()).unwrap_or(i64::MAX)
+}
+
+fn is_excluded(node: &Node, dead: &BTreeSet<&str>, settings: &Settings) -> bool {
+    settings.unready_nodes == UnreadyNodes::Exclude && !node.ready && dead.contains(node.name.as_str())
+}
+
+fn is_new(pod: &Pod, daemon_set: &DaemonSet, hash: &str, settings: &Settings) -> bool {
+    let annotated = |key: &String| {
+        let wanted = daemon_set.annotations.get(key);
+        wanted.is_some() && pod.annotations.get(key) == wanted
+    };
+    pod.hash.as_deref() == Some(hash) && settings.match_annotations.iter().all(annotated)
+}
+
+/// Of two new pods on one node the worse one counts.
+fn rank(health: &Health) -> u8 {
+    match health {
+        Health::Ready => 0,
+        Health::NotReady(_) => 1,
+        Health::Broken(..) => 2,
+    }
+}
+
+fn count<'s, 'a: 's>(seats: impl Iterator<Item = &'s Seat<'a>>, holds: impl Fn(&Seat<'a>) -> bool) -> i64 {
+    i64::try_from(seats.filter(|seat| holds(seat)).count()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,158 @@
+//! After the canary: step by step to the last node, and what counts as the end.
+
+use std::time::Duration;
+
+use super::Standing;
+use super::census::{Census, Seat};
+use super::desk::Desk;
+use super::failure;
+use super::health::{Health, place};
+use super::objects::DaemonSet;
+use super::strategy::{Budget, Pace};
+use crate::api::{RolloutPhase, RolloutReason};
+use crate::clock::short;
+
+/// How long everything must have been as it should be.
+const STABLE: Duration = Duration::from_secs(1);
+/// Without progress for so long, what holds it up is named.
+const SLOW: Duration = Duration::from_secs(60);
+
+/// Takes the rollout as far as it will go now.
+pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    note_progress(desk, census);
+    if census.outdated() > 0 {
+        return expand(desk, daemon_set, census);
+    }
+    finish(desk, daemon_set, census)
+}
+
+fn note_progress(desk: &mut Desk<'_>, census: &Census<'_>) {
+    let healthy = census.healthy();
+    if healthy > desk.record.best {
+        desk.record.best = healthy;
+        desk.restart_clock();
+    }
+}
+
+/// The budget of the present step; the next one follows when as many nodes as
+/// the present one allows at once have come up since it began.
+fn expand(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    let desired = daemon_set.counts.desired;
+    desk.record.settled = false;
+    desk.record.step = desk.record.step.max(1);
+    let proved = |step: u32| 1 + (1..=step).map(|step| desk.settings.step(step).of(desired)).sum::<i64>();
+    let mut step = desk.record.step;
+    while step < desk.settings.last_step() && census.healthy() >= proved(step) {
+        step += 1;
+    }
+    desk.record.step = step;
+    let pace = Pace::Rolling(desk.settings.step(step).and(census.dead_weight, desired));
+    let lowers = pace.of(desired) < daemon_set.strategy.pace.of(desired);
+    let steering = desk.steer(daemon_set, pace, daemon_set.strategy.drive);
+    let Some(stuck) = in_time(desk, census) else {
+        return too_late(desk, daemon_set, census);
+    };
+    if steering && !lowers {
+        return desk.wait(RolloutPhase::Increasing, None, format!("{pace} may be unavailable from here on"));
+    }
+    let message = if stuck { holding_up(census) } else { format!("updating, {pace} at once") };
+    desk.wait(RolloutPhase::Waiting, None, message)
+}
+
+/// Nothing of an old template is left: the budget goes back to 1, and everything
+/// must be seen as it should be twice.
+fn finish(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    let idle = Pace::Rolling(Budget::Count(1));
+    let steering = desk.steer(daemon_set, idle, daemon_set.strategy.drive);
+    if !is_complete(daemon_set, census) {
+        desk.record.settled = false;
+        let Some(stuck) = in_time(desk, census) else {
+            return too_late(desk, daemon_set, census);
+        };
+        let message = if stuck { holding_up(census) } else { "the last pods are becoming ready".to_owned() };
+        return desk.wait(RolloutPhase::Waiting, Some(RolloutReason::Starting), message);
+    }
+    if steering || !desk.moment.released {
+        desk.record.settled = false;
+        let message = if steering { "its budget goes back to 1" } else { "the release is not ready yet" };
+        return desk.wait(RolloutPhase::Waiting, Some(RolloutReason::Settling), message.to_owned());
+    }
+    if !desk.record.settled {
+        desk.record.settled = true;
+        desk.restart_clock();
+    }
+    match desk.left(STABLE) {
+        Some(_) => {
+            desk.wait(RolloutPhase::Waiting, Some(RolloutReason::Settling), "everything is looked at once more".into())
+        }
+        None => done(desk, daemon_set, census),
+    }
+}
+
+/// Every node that counts runs the new template and is ready, and the DaemonSet
+/// controller says the same.
+pub(super) fn is_complete(daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
+    let expected = census.expected;
+    census.outdated() == 0
+        && census.vacant() == 0
+        && census.included().all(Seat::is_healthy)
+        && census.healthy() >= expected
+        && daemon_set.counts.updated >= expected
+        && daemon_set.counts.available >= expected
+}
+
+fn done(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    desk.stop_clock();
+    let excluded: Vec<&str> = census.seats.values().filter(|s| s.excluded).map(|s| s.node.name.as_str()).collect();
+    let (reason, message) = if daemon_set.counts.desired == 0 && census.seats.is_empty() {
+        (Some(RolloutReason::NoNodes), "no node is to run it".to_owned())
+    } else if excluded.is_empty() {
+        (None, String::new())
+    } else {
+        (Some(RolloutReason::NodesExcluded), format!("not ready before it began, and left out: {}", names(&excluded)))
+    };
+    desk.stand(RolloutPhase::Successful, reason, &message);
+    Standing::Done
+}
+
+/// Whether it is still in time, and if so, whether it is slow by now.
+fn in_time(desk: &mut Desk<'_>, census: &Census<'_>) -> Option<bool> {
+    desk.left(desk.settings.progress_deadline)?;
+    let slow = desk.elapsed() >= SLOW.min(desk.settings.progress_deadline / 2);
+    if !slow && census.outdated() > 0 {
+        desk.left(SLOW);
+    }
+    Some(slow)
+}
+
+fn too_late(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    let limit = short(desk.settings.progress_deadline);
+    let message = format!("no further node within {limit}: {}", holding_up(census));
+    failure::fail(desk, daemon_set, RolloutReason::NoProgress, message)
+}
+
+/// What holds the rollout up: first what is not ready, then what is not there.
+fn holding_up(census: &Census<'_>) -> String {
+    let unready = census.included().find_map(|seat| match (&seat.new, seat.old) {
+        (Some((_, Health::NotReady(message) | Health::Broken(_, message))), _) => Some(message.clone()),
+        (None, None) => Some(format!("the pod on node {} is not replaced", seat.node.name)),
+        (_, Some(old)) if !seat.node.ready => Some(format!("{}: the node is not ready", place(old))),
+        (Some((_, Health::Ready)) | None, _) => None,
+    });
+    let missing = census.expected - i64::try_from(census.included().count()).unwrap_or(0);
+    unready.unwrap_or_else(|| match missing {
+        1.. => format!("{missing} nodes have no pod"),
+        _ => "pods are not available yet".to_owned(),
+    })
+}
+
+/// Names of so many nodes are told, the others counted.
+const TOLD: usize = 5;
+
+fn names(nodes: &[&str]) -> String {
+    let told = nodes.iter().take(TOLD).copied().collect::<Vec<_>>().join(", ");
+    match nodes.len().saturating_sub(TOLD) {
+        0 => told,
+        more => format!("{told} and {more} more"),
+    }
+}

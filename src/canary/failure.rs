@@ -1,0 +1,82 @@
+//! A rollout that stops: it failed, or is paused.
+
+use super::Standing;
+use super::census::Census;
+use super::desk::Desk;
+use super::expansion;
+use super::health::Health;
+use super::objects::DaemonSet;
+use super::strategy::{Budget, Pace};
+use crate::api::{CanaryFailure, RolloutMode, RolloutPhase, RolloutReason};
+
+/// A new pod that will not become ready by itself: checked in every phase.
+pub(super) fn broken(census: &Census<'_>) -> Option<(RolloutReason, String)> {
+    match census.broken()? {
+        (_, Health::Broken(reason, message)) => Some((*reason, message.clone())),
+        (_, Health::Ready | Health::NotReady(_)) => None,
+    }
+}
+
+/// The rollout fails: what it leaves behind is as small as asked for.
+pub(super) fn fail(desk: &mut Desk<'_>, daemon_set: &DaemonSet, reason: RolloutReason, message: String) -> Standing {
+    desk.stop_clock();
+    desk.act_not();
+    desk.record.settled = false;
+    desk.stand(RolloutPhase::Failed, Some(reason), &message);
+    hold(desk, daemon_set);
+    Standing::Failed(format!("DaemonSet {}: {message}", daemon_set.id()))
+}
+
+/// It has failed and stays so; what was told stays told.
+pub(super) fn stays(desk: &mut Desk<'_>, daemon_set: &DaemonSet) -> Standing {
+    desk.stop_clock();
+    hold(desk, daemon_set);
+    let message = desk.record.message.clone().unwrap_or_default();
+    Standing::Failed(format!("DaemonSet {}: {message}", daemon_set.id()))
+}
+
+/// Only ever smaller. The smallest is none in Strict and 1 in Compat: with late
+/// crashes even a budget of 1 goes from node to node.
+fn hold(desk: &mut Desk<'_>, daemon_set: &DaemonSet) {
+    let pace = match (desk.settings.on_failure, desk.settings.mode) {
+        (CanaryFailure::Freeze, _) | (_, RolloutMode::Strict) => Pace::Frozen,
+        (CanaryFailure::Hold | CanaryFailure::Rollback, RolloutMode::Compat) => Pace::Rolling(Budget::Count(1)),
+    };
+    let desired = daemon_set.counts.desired;
+    if pace.of(desired) < daemon_set.strategy.pace.of(desired) {
+        desk.steer(daemon_set, pace, daemon_set.strategy.drive);
+    }
+}
+
+/// Whether a failed rollout goes on. One that has come to its end after all is
+/// always taken for what it is; otherwise it stays failed in Strict until
+/// somebody asks for another attempt, and in Compat goes on when its pods recover.
+pub(super) fn recovers(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
+    let forgiving = desk.moment.forgiving || desk.settings.mode == RolloutMode::Compat;
+    let well = || {
+        if desk.record.trial {
+            let canary = desk.record.node.as_deref().and_then(|node| census.seat(node));
+            return canary.is_some_and(|seat| seat.is_healthy());
+        }
+        census.healthy() > desk.record.best || census.included().all(|seat| seat.old.is_some() || seat.is_healthy())
+    };
+    census.broken().is_none() && (expansion::is_complete(daemon_set, census) || (forgiving && well()))
+}
+
+/// Nothing moves for now: no further pod dies, and no clock runs.
+pub(super) fn paused(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    desk.stop_clock();
+    match desk.record.phase {
+        RolloutPhase::Failed => return stays(desk, daemon_set),
+        RolloutPhase::Successful if census.outdated() == 0 => return Standing::Done,
+        RolloutPhase::Started
+        | RolloutPhase::Canary
+        | RolloutPhase::Increasing
+        | RolloutPhase::Waiting
+        | RolloutPhase::Successful => {}
+    }
+    if census.outdated() > 0 {
+        desk.steer(daemon_set, Pace::Frozen, daemon_set.strategy.drive);
+    }
+    desk.wait(desk.record.phase, Some(RolloutReason::Paused), "paused: no further pod is replaced".to_owned())
+}

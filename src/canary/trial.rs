@@ -1,0 +1,195 @@
+//! The canary: one node, chosen or adopted, that proves the new template.
+
+use std::time::Duration;
+
+use super::Standing;
+use super::action::Action;
+use super::census::{Census, Seat};
+use super::desk::Desk;
+use super::health::{Health, place};
+use super::objects::{DaemonSet, Pod};
+use super::strategy::{Budget, Drive, Pace};
+use super::{expansion, failure};
+use crate::api::{RolloutMode, RolloutPhase, RolloutReason};
+use crate::clock::short;
+
+/// Takes the trial as far as it will go now.
+pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    if daemon_set.counts.desired == 0 && census.seats.is_empty() {
+        desk.record.trial = false;
+        return expansion::go_on(desk, daemon_set, census);
+    }
+    find(desk, daemon_set, census);
+    let node = desk.record.node.clone();
+    let seat = node.as_deref().and_then(|node| census.seat(node));
+    let (pace, drive) = (pace(desk, daemon_set, census, seat), daemon_set.strategy.drive);
+    let steering = desk.steer(daemon_set, pace, drive);
+    let Some(node) = node else {
+        return no_node(desk, daemon_set, steering);
+    };
+    match seat {
+        Some(seat) if seat.is_updated() => match &seat.new {
+            Some((pod, health)) => judge(desk, daemon_set, census, pod, health),
+            None => unready(desk, daemon_set, format!("a new pod on node {node} is awaited")),
+        },
+        Some(Seat { old: Some(old), new, .. }) => {
+            if deletes(desk, daemon_set) && !steering {
+                desk.record.pod = Some(old.uid.clone());
+                desk.act(Action::delete(old));
+            }
+            let message = match new {
+                Some((_, Health::NotReady(message) | Health::Broken(_, message))) => message.clone(),
+                Some((_, Health::Ready)) | None => format!("{} is to be replaced", place(old)),
+            };
+            unready(desk, daemon_set, message)
+        }
+        Some(_) | None => unready(desk, daemon_set, format!("a new pod on node {node} is awaited")),
+    }
+}
+
+/// Strict without surge: Windlass itself deletes the chosen pod.
+pub(super) fn deletes(desk: &Desk<'_>, daemon_set: &DaemonSet) -> bool {
+    desk.settings.mode == RolloutMode::Strict && daemon_set.strategy.drive == Drive::Unavailable
+}
+
+/// How many pods may go while the canary is tried. A surge cannot be made by
+/// hand: it is let go with a budget of 1 and frozen as soon as one node has it.
+fn pace(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, seat: Option<&Seat<'_>>) -> Pace {
+    let one = Pace::Rolling(Budget::Count(1).and(census.dead_weight, daemon_set.counts.desired));
+    match (desk.settings.mode, daemon_set.strategy.drive) {
+        (RolloutMode::Compat, _) => one,
+        (RolloutMode::Strict, Drive::Unavailable) => Pace::Frozen,
+        (RolloutMode::Strict, Drive::Surge) if seat.is_some_and(Seat::is_updated) => Pace::Frozen,
+        (RolloutMode::Strict, Drive::Surge) => one,
+    }
+}
+
+/// Finds the canary's node, unless it has one: in this order one whose pod is
+/// being replaced already, one whose old pod is of no use anyway, one that was
+/// replaced before anybody looked, and in Strict the first that may be chosen.
+fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
+    let known = desk.record.node.clone();
+    if known.as_deref().is_some_and(|node| stands(desk, daemon_set, census, node)) {
+        return;
+    }
+    let chooses = deletes(desk, daemon_set);
+    let may = |seat: &&Seat<'_>| may_be_tried(desk, daemon_set, seat);
+    let eligible = || census.included().filter(may).filter(|seat| seat.old.is_some() && seat.new.is_none());
+    let vacant = || census.included().find(|seat| seat.is_vacant() && seat.node.ready);
+    let useless = || eligible().find(|seat| chooses && seat.useless().is_some());
+    let replaced = || replaced(desk, census);
+    let chosen = || eligible().find(|_| chooses);
+    let found = vacant().or_else(useless).or_else(replaced).or_else(chosen);
+    let node = found.map(|seat| seat.node.name.clone());
+    if node != known {
+        let pod = found.and_then(|seat| seat.old.or(seat.new.as_ref().map(|(pod, _)| *pod)));
+        desk.record.pod = pod.map(|pod| pod.uid.clone());
+        (desk.record.ready_at, desk.record.restarts) = (None, 0);
+        desk.record.node = node;
+        desk.restart_clock();
+    }
+}
+
+/// Whether the node on record still stands for the canary: not one that has
+/// gone, nor one whose old pod may no longer be asked to go.
+fn stands(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, node: &str) -> bool {
+    match census.seat(node) {
+        Some(seat) if seat.excluded => false,
+        Some(seat) if seat.old.is_some() && seat.new.is_none() && deletes(desk, daemon_set) => {
+            may_be_tried(desk, daemon_set, seat)
+        }
+        Some(_) => true,
+        None => desk.seen.nodes.contains_key(node),
+    }
+}
+
+/// A node that had a pod before and has the new one. One that joined since does
+/// not show that a pod can be replaced, unless there are no others; a node that
+/// left at the same time is taken for a replaced one.
+fn replaced<'c, 'a>(desk: &Desk<'_>, census: &'c Census<'a>) -> Option<&'c Seat<'a>> {
+    let olds = i64::try_from(census.seats.values().filter(|seat| seat.old.is_some()).count()).unwrap_or(i64::MAX);
+    let joined = olds > 0 && desk.record.nodes <= olds + census.vacant();
+    let news = || census.included().filter(|seat| seat.new.is_some() && matches_selector(desk, seat));
+    let found = news().find(|seat| seat.is_healthy()).or_else(|| news().next());
+    found.filter(|seat| !joined || seat.old.is_some())
+}
+
+fn may_be_tried(desk: &Desk<'_>, daemon_set: &DaemonSet, seat: &Seat<'_>) -> bool {
+    let node = seat.node;
+    node.ready && !node.unschedulable && daemon_set.tolerates(node) && matches_selector(desk, seat)
+}
+
+/// In Compat the DaemonSet controller chooses, whatever the selector says.
+fn matches_selector(desk: &Desk<'_>, seat: &Seat<'_>) -> bool {
+    let wanted = &desk.settings.node_selector;
+    let has = |(key, value): (&String, &String)| seat.node.labels.get(key) == Some(value);
+    desk.settings.mode == RolloutMode::Compat || wanted.iter().all(has)
+}
+
+fn no_node(desk: &mut Desk<'_>, daemon_set: &DaemonSet, steering: bool) -> Standing {
+    let strict = desk.settings.mode == RolloutMode::Strict;
+    let message = match (steering, strict) {
+        (true, _) => "its budget is brought to the first step",
+        (false, true) => "no node that is ready, not cordoned and matches the nodeSelector has an old pod",
+        (false, false) => "the first pod is to be replaced",
+    };
+    let limit = desk.settings.timeout;
+    match desk.left(limit) {
+        Some(_) => desk.wait(RolloutPhase::Started, None, message.to_owned()),
+        None => {
+            let message = format!("no canary within {}: {message}", short(limit));
+            failure::fail(desk, daemon_set, RolloutReason::TimedOut, message)
+        }
+    }
+}
+
+/// The canary's pod is there: it must be ready, and stay so.
+fn judge(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pod: &Pod, health: &Health) -> Standing {
+    if desk.record.pod.as_ref() != Some(&pod.uid) {
+        desk.record.pod = Some(pod.uid.clone());
+        desk.record.ready_at = None;
+    }
+    match health {
+        Health::Ready => soak(desk, daemon_set, census, pod),
+        Health::NotReady(message) | Health::Broken(_, message) => unready(desk, daemon_set, message.clone()),
+    }
+}
+
+/// Every restart, and every moment in which it was not ready, begins the soak anew.
+fn soak(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pod: &Pod) -> Standing {
+    let restarts = pod.containers.iter().map(|container| container.restarts).sum();
+    if desk.record.ready_at.is_none() || desk.record.restarts != restarts {
+        desk.recount();
+        desk.record.ready_at = Some(whole_seconds(desk.elapsed()));
+        desk.record.restarts = restarts;
+    }
+    let since =
+        desk.record.ready_at.map_or(Duration::ZERO, |at| desk.elapsed().saturating_sub(Duration::from_secs(at)));
+    let left = desk.settings.soak.saturating_sub(since);
+    if left.is_zero() {
+        desk.record.trial = false;
+        (desk.record.step, desk.record.ready_at, desk.record.restarts) = (1, None, 0);
+        desk.record.best = census.healthy();
+        desk.restart_clock();
+        return expansion::go_on(desk, daemon_set, census);
+    }
+    desk.look_again(left);
+    let message = format!("{} is ready and must stay so for {}", place(pod), short(desk.settings.soak));
+    desk.wait(RolloutPhase::Canary, Some(RolloutReason::Soaking), message)
+}
+
+/// It is not ready, which it may be for so long.
+fn unready(desk: &mut Desk<'_>, daemon_set: &DaemonSet, message: String) -> Standing {
+    (desk.record.ready_at, desk.record.restarts) = (None, 0);
+    let limit = desk.settings.timeout;
+    if desk.left(limit).is_none() {
+        let message = format!("the canary is not ready within {}: {message}", short(limit));
+        return failure::fail(desk, daemon_set, RolloutReason::TimedOut, message);
+    }
+    let frozen = daemon_set.strategy.pace == Pace::Frozen;
+    desk.wait(RolloutPhase::Canary, frozen.then_some(RolloutReason::Frozen), message)
+}
+
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}
