@@ -106,7 +106,6 @@ fn step(desk: &mut Desk<'_>) -> Standing {
         return begin::missing(desk);
     };
     begin::identify(desk, daemon_set);
-    desk.record.budget = Some(daemon_set.strategy.pace.to_string());
     let Some(hash) = daemon_set.newest(&desk.seen.revisions) else {
         return begin::not_observed(desk, daemon_set);
     };
@@ -119,6 +118,10 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     let dead = desk.record.dead.clone();
     let dead = dead.iter().map(String::as_str).collect();
     let census = Census::of(desk.seen, daemon_set, hash, &dead, desk.settings);
+    if desk.record.phase == RolloutPhase::Successful && census.outdated() == 0 {
+        expansion::stays(desk, daemon_set);
+        return Standing::Done;
+    }
     desk.count(daemon_set, &census);
     if begin::is_awaited(desk) {
         return Standing::Waiting(format!("{}: its new spec is awaited", daemon_set.id()));
@@ -127,7 +130,6 @@ fn step(desk: &mut Desk<'_>) -> Standing {
         return failure::paused(desk, daemon_set, &census);
     }
     match desk.record.phase {
-        RolloutPhase::Successful if census.outdated() == 0 => return Standing::Done,
         RolloutPhase::Failed if !failure::recovers(desk, daemon_set, &census) => {
             return failure::stays(desk, daemon_set);
         }
@@ -142,6 +144,8 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     if let Some((reason, message)) = failure::broken(&census) {
         return failure::fail(desk, daemon_set, reason, message);
     }
+    // A template that was on record before its rollout had ended still owes a canary.
+    desk.record.trial |= desk.steers() && desk.record.step == 0 && census.outdated() > 0;
     if desk.record.trial {
         trial::go_on(desk, daemon_set, &census)
     } else {

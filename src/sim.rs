@@ -7,18 +7,23 @@
 //! * [`store`]: objects with generations, resource versions, field managers and
 //!   finalizers, and the log of every change;
 //! * [`chart`]: what charts hold, and how their releases behave;
+//! * [`nodes`]: nodes, for the pods of DaemonSets; [`guard`]: the admission policies;
 //! * [`world`]: time, and everything that happens by itself in it.
 
 pub mod chart;
+pub mod guard;
+pub mod nodes;
 pub mod store;
 pub mod world;
 
 mod argo;
 mod conditions;
+mod daemon_set;
 mod fingerprint;
 mod flux;
 mod helm;
 mod json;
+mod kubelet;
 mod workload;
 
 pub use store::{Change, Key, Object, Refusal, Store, Verb};

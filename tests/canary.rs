@@ -3,6 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "canary/history.rs"]
+mod history;
+#[path = "canary/judge.rs"]
+mod judge;
+#[path = "canary/rollout.rs"]
+mod rollout;
 #[path = "canary/scene.rs"]
 mod scene;
 
@@ -10,8 +16,14 @@ mod scene;
 mod conformance;
 #[path = "canary/failures.rs"]
 mod failures;
+#[path = "canary/late_crash.rs"]
+mod late_crash;
+#[path = "canary/mutants.rs"]
+mod mutants;
 #[path = "canary/nodes.rs"]
 mod nodes;
+#[path = "canary/properties.rs"]
+mod properties;
 #[path = "canary/strict.rs"]
 mod strict;
 #[path = "canary/writes.rs"]

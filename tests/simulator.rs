@@ -5,6 +5,8 @@
 
 #[path = "simulator/argo.rs"]
 mod argo;
+#[path = "simulator/daemon_set.rs"]
+mod daemon_set;
 #[path = "simulator/flux.rs"]
 mod flux;
 #[path = "simulator/purity.rs"]

@@ -116,6 +116,14 @@ impl<'a> Census<'a> {
         count(self.included(), Seat::is_vacant)
     }
 
+    /// Living nodes that should have a ready pod and have none.
+    pub fn down(&self) -> i64 {
+        let serves = |seat: &Seat<'_>| seat.is_healthy() || seat.old.is_some_and(|old| old.ready);
+        let lacks = |seat: &Seat<'_>| seat.node.ready && !serves(seat);
+        let absent = self.expected - count(self.included(), |_| true);
+        count(self.included(), lacks) + absent.max(0)
+    }
+
     /// A pod of the new template that will not become ready by itself.
     pub fn broken(&self) -> Option<(&Seat<'a>, &Health)> {
         self.included().find_map(|seat| match &seat.new {

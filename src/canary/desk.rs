@@ -44,6 +44,7 @@ impl<'a> Desk<'a> {
 
     /// Brings the counts up to date.
     pub fn count(&mut self, daemon_set: &DaemonSet, census: &Census<'_>) {
+        self.record.budget = Some(daemon_set.strategy.pace.to_string());
         self.record.desired = daemon_set.counts.desired;
         self.record.updated = census.updated();
         self.record.ready = census.healthy();

@@ -17,6 +17,10 @@ const STABLE: Duration = Duration::from_secs(1);
 /// Without progress for so long, what holds it up is named.
 const SLOW: Duration = Duration::from_secs(60);
 
+/// The budget outside of a rollout: what a new template meets, should nothing
+/// else stand in its way.
+const IDLE: Pace = Pace::Rolling(Budget::Count(1));
+
 /// Takes the rollout as far as it will go now.
 pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
     note_progress(desk, census);
@@ -62,8 +66,7 @@ fn expand(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> S
 /// Nothing of an old template is left: the budget goes back to 1, and everything
 /// must be seen as it should be twice.
 fn finish(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
-    let idle = Pace::Rolling(Budget::Count(1));
-    let steering = desk.steer(daemon_set, idle, daemon_set.strategy.drive);
+    let steering = desk.steer(daemon_set, IDLE, daemon_set.strategy.drive);
     if !is_complete(daemon_set, census) {
         desk.record.settled = false;
         let Some(stuck) = in_time(desk, census) else {
@@ -101,8 +104,14 @@ pub(super) fn is_complete(daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
         && daemon_set.counts.available >= expected
 }
 
+/// It is done, and its budget stays at 1.
+pub(super) fn stays(desk: &mut Desk<'_>, daemon_set: &DaemonSet) {
+    desk.steer(daemon_set, IDLE, daemon_set.strategy.drive);
+}
+
 fn done(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
     desk.stop_clock();
+    desk.record.settled = false;
     let excluded: Vec<&str> = census.seats.values().filter(|s| s.excluded).map(|s| s.node.name.as_str()).collect();
     let (reason, message) = if daemon_set.counts.desired == 0 && census.seats.is_empty() {
         (Some(RolloutReason::NoNodes), "no node is to run it".to_owned())

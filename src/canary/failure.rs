@@ -1,7 +1,7 @@
 //! A rollout that stops: it failed, or is paused.
 
 use super::Standing;
-use super::census::Census;
+use super::census::{Census, Seat};
 use super::desk::Desk;
 use super::expansion;
 use super::health::Health;
@@ -49,18 +49,23 @@ fn hold(desk: &mut Desk<'_>, daemon_set: &DaemonSet) {
 }
 
 /// Whether a failed rollout goes on. One that has come to its end after all is
-/// always taken for what it is; otherwise it stays failed in Strict until
-/// somebody asks for another attempt, and in Compat goes on when its pods recover.
+/// always taken for what it is; otherwise it stays failed in Strict, and where it
+/// was frozen, until somebody asks for another attempt. In Compat it goes on when
+/// its pods recover.
 pub(super) fn recovers(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
     let forgiving = desk.moment.forgiving || desk.settings.mode == RolloutMode::Compat;
-    let well = || {
-        if desk.record.trial {
-            let canary = desk.record.node.as_deref().and_then(|node| census.seat(node));
-            return canary.is_some_and(|seat| seat.is_healthy());
-        }
-        census.healthy() > desk.record.best || census.included().all(|seat| seat.old.is_some() || seat.is_healthy())
-    };
-    census.broken().is_none() && (expansion::is_complete(daemon_set, census) || (forgiving && well()))
+    let may = forgiving && desk.settings.on_failure != CanaryFailure::Freeze;
+    census.broken().is_none() && (expansion::is_complete(daemon_set, census) || (may && is_well(desk, census)))
+}
+
+fn is_well(desk: &Desk<'_>, census: &Census<'_>) -> bool {
+    if desk.record.trial {
+        let canary = desk.record.node.as_deref().and_then(|node| census.seat(node));
+        return canary.is_some_and(Seat::is_healthy);
+    }
+    let late = matches!(desk.record.reason, Some(RolloutReason::TimedOut | RolloutReason::NoProgress));
+    let ready = |seat: &Seat<'_>| matches!(seat.new, None | Some((_, Health::Ready)));
+    if late { census.healthy() > desk.record.best } else { census.vacant() == 0 && census.included().all(ready) }
 }
 
 /// Nothing moves for now: no further pod dies, and no clock runs.
@@ -68,7 +73,6 @@ pub(super) fn paused(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Censu
     desk.stop_clock();
     match desk.record.phase {
         RolloutPhase::Failed => return stays(desk, daemon_set),
-        RolloutPhase::Successful if census.outdated() == 0 => return Standing::Done,
         RolloutPhase::Started
         | RolloutPhase::Canary
         | RolloutPhase::Increasing

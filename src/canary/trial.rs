@@ -15,7 +15,7 @@ use crate::clock::short;
 
 /// Takes the trial as far as it will go now.
 pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
-    if daemon_set.counts.desired == 0 && census.seats.is_empty() {
+    if census.expected <= 0 && census.included().next().is_none() {
         desk.record.trial = false;
         return expansion::go_on(desk, daemon_set, census);
     }
@@ -25,15 +25,16 @@ pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census
     let (pace, drive) = (pace(desk, daemon_set, census, seat), daemon_set.strategy.drive);
     let steering = desk.steer(daemon_set, pace, drive);
     let Some(node) = node else {
-        return no_node(desk, daemon_set, steering);
+        return no_node(desk, daemon_set, census, steering);
     };
     match seat {
         Some(seat) if seat.is_updated() => match &seat.new {
             Some((pod, health)) => judge(desk, daemon_set, census, pod, health),
             None => unready(desk, daemon_set, format!("a new pod on node {node} is awaited")),
         },
-        Some(Seat { old: Some(old), new, .. }) => {
-            if deletes(desk, daemon_set) && !steering {
+        Some(seat @ Seat { old: Some(old), new, .. }) => {
+            let may_go = seat.useless().is_some() || census.down() == 0;
+            if deletes(desk, daemon_set) && may_go && !steering {
                 desk.record.pod = Some(old.uid.clone());
                 desk.act(Action::delete(old));
             }
@@ -65,23 +66,29 @@ fn pace(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, seat: Opti
 }
 
 /// Finds the canary's node, unless it has one: in this order one whose pod is
-/// being replaced already, one whose old pod is of no use anyway, one that was
-/// replaced before anybody looked, and in Strict the first that may be chosen.
+/// being replaced already, the one where the last try failed, one whose old pod
+/// is of no use anyway, one that was replaced before anybody looked, and in Strict
+/// the first that may be chosen. A pod that is ready is never asked to go while
+/// another node is without one.
 fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
-    let known = desk.record.node.clone();
-    if known.as_deref().is_some_and(|node| stands(desk, daemon_set, census, node)) {
+    let known = desk.record.node.clone().filter(|node| stands(desk, daemon_set, census, node));
+    let has_its_turn = |node: &String| census.seat(node).is_none_or(|seat| seat.old.is_none() || seat.new.is_some());
+    if known.as_ref().is_some_and(has_its_turn) {
         return;
     }
     let chooses = deletes(desk, daemon_set);
     let may = |seat: &&Seat<'_>| may_be_tried(desk, daemon_set, seat);
     let eligible = || census.included().filter(may).filter(|seat| seat.old.is_some() && seat.new.is_none());
     let vacant = || census.included().find(|seat| seat.is_vacant() && seat.node.ready);
-    let useless = || eligible().find(|seat| chooses && seat.useless().is_some());
+    let costs_nothing = |seat: &&Seat<'_>| chooses && seat.useless().is_some();
+    let may_go = |seat: &&Seat<'_>| costs_nothing(seat) || (chooses && census.down() == 0);
+    let known = || known.as_deref().and_then(|node| census.seat(node)).filter(may_go);
+    let useless = || eligible().find(costs_nothing);
     let replaced = || replaced(desk, census);
-    let chosen = || eligible().find(|_| chooses);
-    let found = vacant().or_else(useless).or_else(replaced).or_else(chosen);
+    let chosen = || eligible().find(may_go);
+    let found = vacant().or_else(known).or_else(useless).or_else(replaced).or_else(chosen);
     let node = found.map(|seat| seat.node.name.clone());
-    if node != known {
+    if node != desk.record.node {
         let pod = found.and_then(|seat| seat.old.or(seat.new.as_ref().map(|(pod, _)| *pod)));
         desk.record.pod = pod.map(|pod| pod.uid.clone());
         (desk.record.ready_at, desk.record.restarts) = (None, 0);
@@ -126,10 +133,11 @@ fn matches_selector(desk: &Desk<'_>, seat: &Seat<'_>) -> bool {
     desk.settings.mode == RolloutMode::Compat || wanted.iter().all(has)
 }
 
-fn no_node(desk: &mut Desk<'_>, daemon_set: &DaemonSet, steering: bool) -> Standing {
+fn no_node(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, steering: bool) -> Standing {
     let strict = desk.settings.mode == RolloutMode::Strict;
     let message = match (steering, strict) {
         (true, _) => "its budget is brought to the first step",
+        (false, true) if census.down() > 0 => "another node is without a ready pod, so no further one goes",
         (false, true) => "no node that is ready, not cordoned and matches the nodeSelector has an old pod",
         (false, false) => "the first pod is to be replaced",
     };

@@ -6,9 +6,9 @@ use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
 use super::work::Work;
 use crate::api::{ComponentRecord, ComponentState, Engine, RecordedComponent};
+pub(crate) use crate::clock::short;
 use crate::engine::Manifest;
 use crate::ready::release::{Failure, ReleaseState, Trouble};
-pub(crate) use crate::clock::short;
 
 /// Where a turn stands after one look.
 #[derive(Clone, Debug, PartialEq, Eq)]

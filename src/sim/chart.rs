@@ -29,6 +29,16 @@ impl Template {
         Self::new("apps/v1", "Deployment", "{release}", spec)
     }
 
+    /// A DaemonSet whose pods run an image named by release and chart version,
+    /// and are told the values.
+    pub fn daemon_set(strategy: Value) -> Self {
+        let environment = json!([{"name": "CONFIG", "value": "{values}"}]);
+        let containers = json!([{"name": "main", "image": "{release}:{version}", "env": environment}]);
+        let template = json!({"metadata": {"labels": {"app": "{release}"}}, "spec": {"containers": containers}});
+        let spec = json!({"updateStrategy": strategy, "template": template});
+        Self::new("apps/v1", "DaemonSet", "{release}", spec)
+    }
+
     /// A Job that runs once.
     pub fn job() -> Self {
         let spec = json!({"release": "{release}", "version": "{version}", "config": "{values}"});
@@ -89,6 +99,41 @@ pub struct Behaviour {
 impl Default for Behaviour {
     fn default() -> Self {
         Self { takes: 1000, outcome: Outcome::Succeeds }
+    }
+}
+
+/// What becomes of a pod of a DaemonSet on its node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It becomes ready and stays so.
+    #[default]
+    Runs,
+    /// It runs and never becomes ready.
+    NeverReady,
+    /// It becomes ready, crashes after so many milliseconds, is started again, and so on.
+    CrashesAfter(u64),
+    /// It crashes before it is ready.
+    CrashesAtOnce,
+    /// Its init container crashes.
+    InitCrashes,
+    /// Its image cannot be had.
+    CannotPull,
+}
+
+/// How pods of an image behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PodBehaviour {
+    /// Milliseconds from its start until it is ready, or fails.
+    pub ready_after: u64,
+    /// Milliseconds until a deleted pod is gone.
+    pub gone_after: u64,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+impl Default for PodBehaviour {
+    fn default() -> Self {
+        Self { ready_after: 1500, gone_after: 1000, fate: Fate::Runs }
     }
 }
 
@@ -159,6 +204,8 @@ pub struct Script {
     pub published: BTreeMap<(String, String), u64>,
     /// How releases behave, by release and chart version; `*` stands for all.
     pub behaviours: BTreeMap<(String, String), Behaviour>,
+    /// How pods of DaemonSets behave, by image and node; `*` stands for all nodes.
+    pub pods: BTreeMap<(String, String), PodBehaviour>,
     /// Releases whose uninstallation fails for ever.
     pub stuck_uninstalls: BTreeSet<String>,
     /// Releases and versions whose synchronisation by Argo CD never ends.
@@ -174,6 +221,18 @@ impl Script {
     pub fn behaviour(&self, release: &str, version: &str) -> Behaviour {
         let find = |version: &str| self.behaviours.get(&(release.to_owned(), version.to_owned())).copied();
         find(version).or_else(|| find("*")).unwrap_or_default()
+    }
+
+    /// How a pod of an image behaves on a node.
+    pub fn pod(&self, image: &str, node: &str) -> PodBehaviour {
+        let find = |node: &str| self.pods.get(&(image.to_owned(), node.to_owned())).copied();
+        find(node).or_else(|| find("*")).unwrap_or_default()
+    }
+
+    /// Scripts the pods of an image, on one node or on all (`*`).
+    pub fn pods_behave(&mut self, image: &str, node: &str, fate: Fate) {
+        let behaviour = PodBehaviour { fate, ..self.pod(image, node) };
+        self.pods.insert((image.into(), node.into()), behaviour);
     }
 
     /// Scripts a release at a chart version.

@@ -185,6 +185,12 @@ fn of_object(kind: &str, object: &Map<String, Value>) -> Readiness {
             let done = status("observedGeneration") == generation(object) && status("updatedReplicas") == 1;
             if done && status("availableReplicas") == 1 { Readiness::Ready } else { Readiness::Waiting }
         }
+        "DaemonSet" => {
+            let desired = status("desiredNumberScheduled");
+            let done =
+                status("observedGeneration") == generation(object) && status("updatedNumberScheduled") >= desired;
+            if done && status("numberAvailable") >= desired { Readiness::Ready } else { Readiness::Waiting }
+        }
         "Job" if conditions::is_true(object, "Failed") => Readiness::Failed,
         "Job" if conditions::is_true(object, "Complete") => Readiness::Ready,
         "Job" => Readiness::Waiting,

@@ -5,12 +5,13 @@ mod apply;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::guard::{self, Policy};
 use super::json;
 use apply::Managers;
 
@@ -90,6 +91,8 @@ pub enum Refusal {
     AlreadyExists,
     /// It is not the object that was meant, or it has changed since.
     Conflict,
+    /// A test of a JSON patch failed, or what it makes is not allowed (422).
+    Invalid,
 }
 
 impl fmt::Display for Refusal {
@@ -98,6 +101,7 @@ impl fmt::Display for Refusal {
             Self::NotFound => "not found",
             Self::AlreadyExists => "already exists",
             Self::Conflict => "conflict",
+            Self::Invalid => "invalid",
         })
     }
 }
@@ -125,6 +129,8 @@ pub struct Store {
     revision: u64,
     uids: u64,
     now: u64,
+    /// Canary guards that are installed.
+    pub policies: BTreeSet<Policy>,
 }
 
 impl Store {
@@ -167,6 +173,12 @@ impl Store {
         let key = Key::of(&object);
         if self.entries.contains_key(&key) {
             return Err(Refusal::AlreadyExists);
+        }
+        if key.kind == "DaemonSet" {
+            guard::default_strategy(&mut object);
+            if !guard::is_valid(&object) {
+                return Err(Refusal::Invalid);
+            }
         }
         if has_status_subresource(&key.kind) {
             object.shift_remove("status");
@@ -236,6 +248,26 @@ impl Store {
         })
     }
 
+    /// JSON patch (RFC 6902) with the operations `test` and `replace`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::Invalid`].
+    pub fn json_patch(&mut self, actor: &'static str, key: &Key, patch: &[Value]) -> Result<Object, Refusal> {
+        let live = self.entries.get(key).map(|entry| entry.object.as_ref().clone()).ok_or(Refusal::NotFound)?;
+        let mut object = Value::Object(live);
+        for step in patch {
+            let text = |field: &str| step.get(field).and_then(Value::as_str).unwrap_or("");
+            let value = step.get("value").cloned().unwrap_or_default();
+            match (text("op"), object.pointer_mut(text("path"))) {
+                ("test", Some(found)) if *found == value => {}
+                ("replace", Some(found)) => *found = value,
+                (_, _) => return Err(Refusal::Invalid),
+            }
+        }
+        let Value::Object(object) = object else { return Err(Refusal::Invalid) };
+        self.edit(actor, key, &Expected::default(), |live| *live = object)
+    }
+
     /// Any change of one object.
     ///
     /// # Errors
@@ -275,7 +307,7 @@ impl Store {
     pub fn delete(&mut self, actor: &'static str, key: &Key, expected: &Expected) -> Result<(), Refusal> {
         let entry = self.entries.get(key).ok_or(Refusal::NotFound)?;
         check(&entry.object, expected)?;
-        if !has_finalizers(&entry.object) {
+        if !is_held(key, &entry.object) {
             self.take_away(actor, key);
             return Ok(());
         }
@@ -301,6 +333,13 @@ impl Store {
     ) -> Result<Object, Refusal> {
         let Some((key, entry)) = self.entries.get_key_value(key) else { return Err(Refusal::NotFound) };
         let (key, before) = (Arc::clone(key), Arc::clone(&entry.object));
+        if key.kind == "DaemonSet" {
+            guard::default_strategy(&mut object);
+            guard::admit(&self.policies, actor, &before, &mut object);
+            if !guard::is_valid(&object) {
+                return Err(Refusal::Invalid);
+            }
+        }
         if object == *before {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.managers = managers;
@@ -311,7 +350,7 @@ impl Store {
             let next = generation(&before) + 1;
             json::section(&mut object, "metadata").insert("generation".to_owned(), next.into());
         }
-        let gone = is_deleting(&object) && !has_finalizers(&object);
+        let gone = is_deleting(&object) && !is_held(&key, &object);
         let object = self.put(actor, Verb::Updated, Arc::clone(&key), object, managers);
         if gone {
             self.take_away(actor, &key);
@@ -335,7 +374,8 @@ impl Store {
         object
     }
 
-    fn take_away(&mut self, actor: &'static str, key: &Key) {
+    /// An object is gone, whatever held it.
+    pub(super) fn take_away(&mut self, actor: &'static str, key: &Key) {
         let Some((key, entry)) = self.entries.remove_entry(key) else { return };
         self.revision += 1;
         let change = Change { at: self.now, actor, verb: Verb::Deleted, key, object: entry.object };
@@ -371,6 +411,11 @@ pub fn is_deleting(object: &Map<String, Value>) -> bool {
 pub fn finalizers(object: &Map<String, Value>) -> Vec<&str> {
     let list = json::at(object, &["metadata", "finalizers"]).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// A pod goes when its kubelet says so.
+fn is_held(key: &Key, object: &Map<String, Value>) -> bool {
+    has_finalizers(object) || key.kind == "Pod"
 }
 
 fn has_finalizers(object: &Map<String, Value>) -> bool {

@@ -28,6 +28,10 @@ pub enum Task {
     ArgoDelete(Key),
     /// Kubernetes looks at a Deployment or Job.
     Workload(Key),
+    /// The DaemonSet controller looks at a DaemonSet.
+    DaemonSet(Key),
+    /// A kubelet looks at a pod.
+    Pod(Key),
     /// An operator looks at a resource, or has seen to it.
     Care(Key, bool),
 }
@@ -39,7 +43,7 @@ impl Task {
             Self::Source(_) => Part::SourceController,
             Self::HelmQueue(_) | Self::HelmStep(_) => Part::HelmController,
             Self::ArgoCompare(_) | Self::ArgoOperate(_) | Self::ArgoDelete(_) => Part::ArgoCd,
-            Self::Workload(_) => Part::Kubernetes,
+            Self::Workload(_) | Self::DaemonSet(_) | Self::Pod(_) => Part::Kubernetes,
             Self::Care(..) => Part::Operators,
         }
     }
@@ -54,7 +58,7 @@ pub enum Part {
     HelmController,
     /// Argo CD.
     ArgoCd,
-    /// What makes Deployments and Jobs run.
+    /// What makes Deployments, Jobs and DaemonSets run.
     Kubernetes,
     /// Operators.
     Operators,
@@ -75,6 +79,7 @@ pub struct World {
     pub(super) helm: Helm,
     pub(super) flux: Flux,
     pub(super) argo: Argo,
+    pub(super) pods_made: u64,
     now: u64,
     tasks: BTreeMap<TaskId, Task>,
     sequence: u64,
@@ -110,6 +115,8 @@ impl World {
             self.flux_react(&change);
             self.argo_react(&change);
             self.workloads_react(&change);
+            self.daemon_sets_react(&change);
+            self.kubelets_react(&change);
         }
     }
 
@@ -141,6 +148,8 @@ impl World {
             Task::ArgoOperate(key) => self.argo_operate(key),
             Task::ArgoDelete(key) => self.argo_delete(key),
             Task::Workload(key) => self.workload_step(key),
+            Task::DaemonSet(key) => self.daemon_set_step(key),
+            Task::Pod(key) => self.pod_step(key),
             Task::Care(key, done) => self.care_step(key, *done),
         }
         self.settle_writes();

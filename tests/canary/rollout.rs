@@ -1,0 +1,311 @@
+//! A simulated cluster with one DaemonSet, and the decisions about it carried out
+//! as the controller does: late, under their conditions, and again after a kill.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use windlass::api::{Canary, RolloutGuard, RolloutMode, RolloutPhase, RolloutRecord};
+use windlass::canary::objects::{DaemonSet, Node, Pod, Revision};
+use windlass::canary::{Action, Decision, Moment, Observation, Settings, decide, remember};
+use windlass::sim::chart::Script;
+use windlass::sim::guard::Policy;
+use windlass::sim::store::Expected;
+use windlass::sim::{Key, Refusal, World};
+
+const HELM: &str = "helm-controller";
+const WINDLASS: &str = "windlass";
+
+/// What a core does not see.
+pub type Distortion = fn(&mut Observation, &mut RolloutRecord, &mut Settings);
+
+/// A change of the record, and when.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub at: u64,
+    /// Length of the cluster's log by then.
+    pub position: usize,
+    pub record: RolloutRecord,
+}
+
+pub struct Rollout {
+    pub world: World,
+    pub record: RolloutRecord,
+    pub canary: Canary,
+    pub guard: RolloutGuard,
+    /// Everything that was put on record.
+    pub told: Vec<Told>,
+    pub refused: usize,
+    /// Milliseconds between a change and the look it leads to, and between that
+    /// and its write.
+    pub latency: u64,
+    pub distortion: Option<Distortion>,
+    /// Writes are made without their tests.
+    pub untested: bool,
+    /// Looks until it stops for good: one that does the same for ever ends.
+    pub looks_left: u32,
+    chart: Value,
+    version: String,
+    started: u64,
+    seen: usize,
+    due: Option<u64>,
+    /// A write on its way.
+    pending: Option<(u64, Action)>,
+}
+
+pub fn key() -> Key {
+    Key::new("apps/v1", "DaemonSet", "agents", "agent")
+}
+
+impl Rollout {
+    /// `nodes` nodes that run version 1 of a chart with this strategy.
+    pub fn new(canary: Canary, guarded: bool, nodes: usize, strategy: Value, script: Script) -> Self {
+        let mode = canary.mode.unwrap_or(RolloutMode::Strict);
+        let guard = match (guarded, mode) {
+            (false, _) => RolloutGuard::Rendered,
+            (true, RolloutMode::Strict) => RolloutGuard::AdmissionStrict,
+            (true, RolloutMode::Compat) => RolloutGuard::AdmissionCompat,
+        };
+        let mut rollout = Self {
+            world: World::new(script),
+            record: RolloutRecord {
+                daemon_set: "agents/agent".into(),
+                component: "agent".into(),
+                ..RolloutRecord::default()
+            },
+            canary,
+            guard,
+            told: Vec::new(),
+            refused: 0,
+            latency: 20,
+            distortion: None,
+            untested: false,
+            looks_left: u32::MAX,
+            chart: strategy,
+            version: "1".into(),
+            started: 0,
+            seen: 0,
+            due: None,
+            pending: None,
+        };
+        for number in 1..=nodes {
+            rollout.world.add_node(&format!("n{number}"));
+        }
+        if guarded {
+            rollout.world.store.policies = [Policy::Strict, Policy::Compat].into();
+        }
+        rollout.apply();
+        let label = if mode == RolloutMode::Strict { "strict" } else { "compat" };
+        let patch = json!({"metadata": {"labels": {"windlass.dev/canary": label}}});
+        let written = rollout.world.store.patch(WINDLASS, &key(), patch.as_object().unwrap(), &Expected::default());
+        written.unwrap();
+        rollout.world.settle_writes();
+        rollout.play(20_000);
+        rollout
+    }
+
+    fn settings(&self) -> Settings {
+        Settings::from(&self.canary)
+    }
+
+    /// What the core does before the engine gets a new spec: the baseline, and a
+    /// small budget.
+    pub fn upgrade(&mut self, version: &str) {
+        if matches!(self.record.phase, RolloutPhase::Started | RolloutPhase::Successful) {
+            let fresh = windlass::canary::again(&self.record);
+            let observation = self.observe();
+            self.record = remember(&observation, &self.settings(), fresh).unwrap_or_default();
+        }
+        self.version = version.to_owned();
+        self.apply();
+        self.due = Some(self.world.now() + self.latency);
+    }
+
+    /// The engine applies the chart, whatever stands there.
+    pub fn apply(&mut self) {
+        let mut object = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "agents"},
+            "spec": {
+                "updateStrategy": self.chart,
+                "template": {"spec": {"containers": [{"name": "main", "image": format!("agent:{}", self.version)}]}},
+            },
+        });
+        if self.guard == RolloutGuard::Rendered && self.chart["rollingUpdate"]["maxSurge"].as_u64().unwrap_or(0) == 0 {
+            object["spec"]["updateStrategy"] = json!({
+                "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+        }
+        self.world.store.apply(HELM, object.as_object().unwrap(), &Expected::default()).unwrap();
+        self.world.settle_writes();
+    }
+
+    /// Somebody writes a budget by hand.
+    pub fn edit(&mut self, strategy: Value) {
+        let patch = json!([{"op": "replace", "path": "/spec/updateStrategy", "value": strategy}]);
+        // An invalid one, or one of a DaemonSet that is gone, is nobody's loss.
+        let _ = self.world.store.json_patch("user", &key(), patch.as_array().unwrap());
+        self.world.settle_writes();
+    }
+
+    /// Somebody deletes the pod of a node.
+    pub fn evict(&mut self, node: &str) {
+        let here = |pod: &Map<String, Value>| pod["spec"]["nodeName"] == node;
+        let pods: Vec<Key> =
+            self.world.store.list("Pod").filter(|(_, pod)| here(pod)).map(|(key, _)| key.clone()).collect();
+        for pod in pods {
+            self.world.store.delete("user", &pod, &Expected::default()).unwrap();
+        }
+        self.world.settle_writes();
+    }
+
+    /// The process is killed and another one starts.
+    pub fn restart(&mut self) {
+        self.started = self.world.now();
+        self.pending = None;
+        self.due = Some(self.world.now());
+    }
+
+    pub fn observe(&self) -> Observation {
+        let store = &self.world.store;
+        Observation {
+            daemon_set: store.get(&key()).map(|object| DaemonSet::read(object)),
+            revisions: store.list("ControllerRevision").map(|(_, object)| Revision::read(object)).collect(),
+            pods: store.list("Pod").map(|(_, object)| Pod::read(object)).collect(),
+            nodes: store.list("Node").map(|(key, object)| (key.name.clone(), Node::read(object))).collect(),
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            time: self.world.timestamp(),
+            watching_for: Duration::from_millis(self.world.now() - self.started),
+            guard: self.guard,
+            released: true,
+            paused: false,
+            forgiving: false,
+        }
+    }
+
+    /// Plays for some milliseconds, looking whenever something has changed.
+    pub fn play(&mut self, millis: u64) {
+        let end = self.world.now() + millis;
+        loop {
+            if self.world.store.log().len() > self.seen {
+                self.seen = self.world.store.log().len();
+                let at = self.world.now() + self.latency;
+                self.due = Some(self.due.map_or(at, |due| due.min(at)));
+            }
+            let own = self.pending.as_ref().map(|(at, _)| *at).or(self.due);
+            let next = [own, self.world.next_due()].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            if own != Some(next) {
+                self.world.step();
+                continue;
+            }
+            self.world.wait_until(next);
+            if let Some((_, action)) = self.pending.take() {
+                self.write(&action);
+            } else {
+                self.due = None;
+                self.look();
+            }
+        }
+        self.world.wait_until(end);
+    }
+
+    fn look(&mut self) {
+        self.looks_left = self.looks_left.saturating_sub(1);
+        if self.looks_left == 0 {
+            return;
+        }
+        let (mut seen, mut settings, mut record) = (self.observe(), self.settings(), self.record.clone());
+        if let Some(distortion) = self.distortion {
+            distortion(&mut seen, &mut record, &mut settings);
+        }
+        let Decision { record, action, look_again, .. } = decide(&seen, &record, &settings, self.moment());
+        if record != self.record {
+            let position = self.world.store.log().len();
+            self.told.push(Told { at: self.world.now(), position, record: record.clone() });
+            self.record = record;
+            self.due = Some(self.world.now() + self.latency);
+        }
+        if let Some(after) = look_again {
+            let at = self.world.now() + u64::try_from(after.as_millis()).unwrap().max(1);
+            self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        }
+        if let Some(action) = action {
+            // The write arrives later than it was decided upon.
+            self.pending = Some((self.world.now() + self.latency, action));
+        }
+    }
+
+    fn write(&mut self, action: &Action) {
+        let written = self.carry_out(action);
+        self.world.settle_writes();
+        if written.is_err() {
+            self.refused += 1;
+            self.due = Some(self.world.now() + 50);
+        }
+    }
+
+    fn carry_out(&mut self, action: &Action) -> Result<(), Refusal> {
+        match action {
+            Action::Steer(steering) => {
+                let mut patch = steering.json_patch().as_array().cloned().unwrap();
+                if self.untested {
+                    patch.retain(|step| step["op"] != "test");
+                }
+                self.world.store.json_patch(WINDLASS, &key(), &patch).map(|_| ())
+            }
+            Action::DeletePod { namespace, name, uid } => {
+                let pod = Key::new("v1", "Pod", namespace, name);
+                let expected = Expected { uid: Some(uid.clone()), resource_version: None };
+                self.world.store.delete(WINDLASS, &pod, &expected)
+            }
+        }
+    }
+
+    /// Image and readiness of the pod of each node that stays.
+    pub fn pods(&self) -> BTreeMap<String, (String, bool)> {
+        pods(self.world.store.list("Pod").map(|(_, pod)| pod.as_ref()))
+    }
+
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub fn tell(&self) -> String {
+        let lines = self.told.iter().map(|told| {
+            let r = &told.record;
+            format!(
+                "{:>8} {} {:?} step {} node {:?} budget {:?} {}/{}/{} {}",
+                told.at,
+                r.phase,
+                r.reason,
+                r.step,
+                r.node,
+                r.budget,
+                r.updated,
+                r.ready,
+                r.desired,
+                r.message.clone().unwrap_or_default()
+            )
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Image and readiness of the pod of each node that stays; of two the ready one.
+pub fn pods<'a>(pods: impl Iterator<Item = &'a Map<String, Value>>) -> BTreeMap<String, (String, bool)> {
+    let mut found = BTreeMap::new();
+    for pod in pods.filter(|pod| pod["metadata"].get("deletionTimestamp").is_none()) {
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or("").to_owned();
+        let image = pod["spec"]["containers"][0]["image"].as_str().unwrap_or("").to_owned();
+        let conditions = pod.get("status").and_then(|status| status["conditions"].as_array());
+        let ready = conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True");
+        let better = found.get(&node).is_none_or(|(_, known): &(String, bool)| ready && !known);
+        if better {
+            found.insert(node, (image, ready));
+        }
+    }
+    found
+}
