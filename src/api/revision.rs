@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::canary::Canary;
+use super::install::ReadyWhen;
 use super::meta::{Time, free_object};
-use super::package::{Engine, ReadyWhen};
+use super::package::Engine;
 use super::reason::Reason;
 use super::rollout::RolloutRecord;
 
