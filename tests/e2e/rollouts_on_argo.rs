@@ -183,9 +183,13 @@ pub async fn an_application_is_taken_over_as_it_runs(bench: &Bench) {
     let log = stage.recorder.complete().await.split_off(position);
     let ours = |entry: &Entry| entry.object["metadata"]["labels"]["windlass.dev/package"] == stage.name.as_str();
     first(&log, "it is ours", |entry| entry.name == "web" && ours(entry));
-    let touched = |entry: &&Entry| matches!(entry.kind.as_str(), "Deployment" | "Job" | "ConfigMap");
-    let running = log.iter().any(|entry| !entry.object["operation"].is_null());
-    assert!(!running && log.iter().filter(touched).count() == 0, "{}", tell(&log));
+    // What is said of the pods may change on a busy machine, what is asked for may not.
+    let touched = |entry: &Entry| match entry.kind.as_str() {
+        "Deployment" => entry.object["metadata"]["generation"] != 1,
+        "Job" | "ConfigMap" => true,
+        _ => !entry.object["operation"].is_null(),
+    };
+    assert!(!log.iter().any(touched), "{}", tell(&log));
 
     stage.wants(wanted("1.1.0").await).await;
     stage.runs("1.1.0", MOVED_WITHIN).await;
