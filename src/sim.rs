@@ -24,6 +24,7 @@ mod flux;
 mod helm;
 mod json;
 mod kubelet;
+mod operator;
 mod workload;
 
 pub use store::{Change, Key, Object, Refusal, Store, Verb};

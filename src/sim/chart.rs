@@ -18,6 +18,8 @@ pub struct Template {
     pub kind: String,
     /// Name.
     pub name: String,
+    /// Namespace, if it is another than that of the release.
+    pub namespace: Option<String>,
     /// Spec.
     pub spec: Value,
 }
@@ -25,7 +27,7 @@ pub struct Template {
 impl Template {
     /// A Deployment that runs the chart's version and is told the values.
     pub fn deployment() -> Self {
-        let spec = json!({"release": "{release}", "version": "{version}", "config": "{values}"});
+        let spec = json!({"release": "{release}", "version": "{version}", "config": "{values}", "replicas": 1});
         Self::new("apps/v1", "Deployment", "{release}", spec)
     }
 
@@ -47,7 +49,7 @@ impl Template {
 
     /// Any other object.
     pub fn new(api_version: &str, kind: &str, name: &str, spec: Value) -> Self {
-        Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), spec }
+        Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), namespace: None, spec }
     }
 
     pub(crate) fn render(&self, namespace: &str, release: &str, version: &str, config: &str) -> Map<String, Value> {
@@ -57,12 +59,33 @@ impl Template {
         object.insert("apiVersion".into(), self.api_version.clone().into());
         object.insert("kind".into(), self.kind.clone().into());
         object.insert("metadata".into(), json!({"name": fill(&self.name)}));
-        if !matches!(self.kind.as_str(), "CustomResourceDefinition" | "Namespace") {
+        if !is_cluster_scoped(&self.kind) {
+            let namespace = self.namespace.as_deref().unwrap_or(namespace);
             json::set(&mut object, &["metadata", "namespace"], namespace.into());
         }
         object.insert("spec".into(), filled(&self.spec, &fill));
         object
     }
+}
+
+/// Whether objects of a kind are in no namespace; of kinds that others define
+/// nobody knows here, and they count as namespaced.
+pub fn is_cluster_scoped(kind: &str) -> bool {
+    let kinds = [
+        "APIService",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "IngressClass",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PriorityClass",
+        "StorageClass",
+        "ValidatingWebhookConfiguration",
+    ];
+    kinds.contains(&kind)
 }
 
 fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
@@ -149,6 +172,48 @@ pub enum Care {
     Silent,
 }
 
+/// What an operator says of a resource, by whether both are as they were when
+/// [`World::remember`](super::World::remember) was called. `None`: nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// Both are as they were.
+    pub before: Option<Map<String, Value>>,
+    /// One of them is not.
+    pub now: Option<Map<String, Value>>,
+}
+
+/// How a single release behaves, by whether it is as it was when
+/// [`World::remember`](super::World::remember) was called. `None`: as any other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mishap {
+    /// It is not.
+    pub forward: Option<Behaviour>,
+    /// It is, again.
+    pub back: Option<Behaviour>,
+}
+
+/// What a release, or an object of it, was rendered from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rendering {
+    /// Namespace of the objects.
+    pub namespace: String,
+    /// Name of the release.
+    pub release: String,
+    /// Version of the chart.
+    pub version: String,
+    /// Digest of the values.
+    pub config: String,
+}
+
+impl Rendering {
+    /// What an object's own spec says that it was rendered from.
+    pub(crate) fn of(object: &Map<String, Value>) -> Self {
+        let spec = |field| json::text(object, &["spec", field]).to_owned();
+        let namespace = json::text(object, &["metadata", "namespace"]).to_owned();
+        Self { namespace, release: spec("release"), version: spec("version"), config: spec("config") }
+    }
+}
+
 /// A Deployment that looks after resources of a kind, and reports on them late.
 #[derive(Clone, Debug)]
 pub struct Operator {
@@ -160,6 +225,12 @@ pub struct Operator {
     pub kind: String,
     /// Milliseconds until it has seen to a resource.
     pub takes: u64,
+    /// Namespace and name of the only resource it looks after, if it does not
+    /// look after all of the kind.
+    pub resource: Option<(String, String)>,
+    /// What it says of its resource, where that is written out in full; then
+    /// `care` and `stays_true` do not count.
+    pub told: Option<Told>,
     /// Whether the condition Available stays True while it works.
     pub stays_true: bool,
     /// What it does at which version; reports at all others.
@@ -175,6 +246,8 @@ impl Operator {
             api_version: api_version.into(),
             kind: kind.into(),
             takes,
+            resource: None,
+            told: None,
             stays_true: true,
             care: BTreeMap::new(),
         }
@@ -199,13 +272,23 @@ pub struct Commit {
 pub struct Script {
     /// Objects of charts, by name; one Deployment for all others.
     pub charts: BTreeMap<String, Vec<Template>>,
+    /// Objects of single releases, by namespace and name, whatever their charts
+    /// hold.
+    pub releases: BTreeMap<(String, String), Vec<Template>>,
     /// Charts, by name and version, that are not published before a time.
     /// `u64::MAX`: never.
     pub published: BTreeMap<(String, String), u64>,
+    /// Versions of charts that are asked for by the digest of their OCI manifest.
+    pub pinned: BTreeMap<String, String>,
     /// How releases behave, by release and chart version; `*` stands for all.
     pub behaviours: BTreeMap<(String, String), Behaviour>,
     /// How pods of DaemonSets behave, by image and node; `*` stands for all nodes.
     pub pods: BTreeMap<(String, String), PodBehaviour>,
+    /// What befalls single releases, by namespace and name; comes before
+    /// `behaviours`.
+    pub mishaps: BTreeMap<(String, String), Mishap>,
+    /// What ran at the time that mishaps refer to.
+    pub ran: BTreeSet<Rendering>,
     /// Releases whose uninstallation fails for ever.
     pub stuck_uninstalls: BTreeSet<String>,
     /// Releases and versions whose synchronisation by Argo CD never ends.
@@ -214,13 +297,17 @@ pub struct Script {
     pub operators: Vec<Operator>,
     /// The Git repository, oldest commit first; its branch is at the last.
     pub commits: Vec<Commit>,
+    /// Whether the cluster knows every kind, whatever definitions it has.
+    pub knows_every_kind: bool,
 }
 
 impl Script {
-    /// How a release of a version behaves.
-    pub fn behaviour(&self, release: &str, version: &str) -> Behaviour {
-        let find = |version: &str| self.behaviours.get(&(release.to_owned(), version.to_owned())).copied();
-        find(version).or_else(|| find("*")).unwrap_or_default()
+    /// How a release behaves that is rendered from something.
+    pub fn behaviour(&self, of: &Rendering) -> Behaviour {
+        let mishap = self.mishaps.get(&(of.namespace.clone(), of.release.clone())).copied().unwrap_or_default();
+        let befalls = if self.ran.contains(of) { mishap.back } else { mishap.forward };
+        let find = |version: &str| self.behaviours.get(&(of.release.clone(), version.to_owned())).copied();
+        befalls.or_else(|| find(&of.version)).or_else(|| find("*")).unwrap_or_default()
     }
 
     /// How a pod of an image behaves on a node.
@@ -246,8 +333,9 @@ impl Script {
         from.is_none_or(|from| *from <= now)
     }
 
-    pub(crate) fn templates(&self, chart: &str) -> Vec<Template> {
-        self.charts.get(chart).cloned().unwrap_or_else(|| vec![Template::deployment()])
+    pub(crate) fn templates(&self, namespace: &str, release: &str, chart: &str) -> Vec<Template> {
+        let own = self.releases.get(&(namespace.to_owned(), release.to_owned()));
+        own.or_else(|| self.charts.get(chart)).cloned().unwrap_or_else(|| vec![Template::deployment()])
     }
 
     pub(crate) fn commit(&self, id: &str) -> Option<&Commit> {

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use serde_json::{Map, Value};
 
-use super::chart::{Outcome, Script};
+use super::chart::{Outcome, Rendering, Script};
 use super::store::{Expected, Key, Store, generation, is_deleting};
 use super::{conditions, json};
 
@@ -47,6 +47,18 @@ pub(crate) struct Plan {
     pub kept: BTreeSet<String>,
 }
 
+impl Plan {
+    /// What its objects are rendered from.
+    pub fn rendering(&self) -> Rendering {
+        Rendering {
+            namespace: self.namespace.clone(),
+            release: self.identity.1.clone(),
+            version: self.version.clone(),
+            config: self.config.clone(),
+        }
+    }
+}
+
 /// All records of releases, and how often each version was attempted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Helm {
@@ -73,7 +85,7 @@ impl Helm {
         let release = &plan.identity.1;
         let attempts = self.attempts.entry((release.clone(), plan.version.clone())).or_insert(0);
         *attempts += 1;
-        match script.behaviour(release, &plan.version).outcome {
+        match script.behaviour(&plan.rendering()).outcome {
             Outcome::Fails => true,
             Outcome::FailsFirst(count) => *attempts <= count,
             Outcome::Succeeds | Outcome::Hangs => false,
@@ -143,8 +155,8 @@ impl Helm {
 
 /// The objects a plan renders.
 pub(crate) fn render(script: &Script, plan: &Plan) -> Vec<Map<String, Value>> {
-    let templates = script.templates(&plan.chart);
     let (release, namespace) = (&plan.identity.1, &plan.namespace);
+    let templates = script.templates(namespace, release, &plan.chart);
     templates.iter().map(|template| template.render(namespace, release, &plan.version, &plan.config)).collect()
 }
 

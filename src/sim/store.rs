@@ -151,8 +151,25 @@ impl Store {
 
     /// All objects of a kind, by namespace and name.
     pub fn list<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (&'a Key, &'a Object)> {
-        let of_kind = self.entries.iter().filter(move |(key, _)| key.kind == kind);
-        of_kind.map(|(key, entry)| (key.as_ref(), &entry.object))
+        self.groups(kind).flat_map(|(from, to)| {
+            let of_kind = self.entries.range(from..to);
+            of_kind.map(|(key, entry)| (key.as_ref(), &entry.object))
+        })
+    }
+
+    /// Bounds of the keys of a kind in each group and version: keys are ordered
+    /// by these first, and there are few.
+    fn groups(&self, kind: &str) -> impl Iterator<Item = (Arc<Key>, Arc<Key>)> {
+        let mut bounds = Vec::new();
+        let mut next = self.entries.keys().next();
+        while let Some(key) = next {
+            let end = Arc::new(Key::new(&key.api_version, &format!("{}\0", key.kind), "", ""));
+            if key.kind == kind {
+                bounds.push((Arc::clone(key), Arc::clone(&end)));
+            }
+            next = self.entries.range(end..).next().map(|(key, _)| key);
+        }
+        bounds.into_iter()
     }
 
     /// All objects.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::argo::Argo;
-use super::chart::Script;
+use super::chart::{Rendering, Script};
 use super::flux::Flux;
 use super::helm::Helm;
 use super::json;
@@ -82,6 +82,7 @@ pub struct World {
     pub(super) pods_made: u64,
     now: u64,
     tasks: BTreeMap<TaskId, Task>,
+    scheduled: BTreeMap<Task, BTreeSet<TaskId>>,
     sequence: u64,
     reacted: usize,
 }
@@ -100,6 +101,17 @@ impl World {
     /// Virtual time as a timestamp.
     pub fn timestamp(&self) -> jiff::Timestamp {
         json::timestamp(self.now)
+    }
+
+    /// A moment of virtual time, in milliseconds, as a timestamp.
+    pub fn time_of(millis: u64) -> jiff::Timestamp {
+        json::timestamp(millis)
+    }
+
+    /// From now on what runs is told from what does not: mishaps, and what
+    /// operators say, go by it.
+    pub fn remember(&mut self) {
+        self.script.ran = self.store.all().map(|(_, object)| Rendering::of(object)).collect();
     }
 
     /// Lets time pass without anything happening.
@@ -139,6 +151,9 @@ impl World {
     /// Lets one of the things that are due happen, even before its time.
     pub fn run(&mut self, id: TaskId) -> bool {
         let Some(task) = self.tasks.remove(&id) else { return false };
+        if let Some(scheduled) = self.scheduled.get_mut(&task) {
+            scheduled.remove(&id);
+        }
         self.wait_until(id.0);
         match &task {
             Task::Source(key) => self.source_step(key),
@@ -159,17 +174,20 @@ impl World {
     /// Schedules a task; one that is the same and due earlier stands for it.
     pub(super) fn schedule(&mut self, delay: u64, task: Task) {
         let due = self.now + delay;
-        let same = |id: &TaskId, other: &Task| *other == task && id.0 <= due;
-        if self.tasks.iter().any(|(id, other)| same(id, other)) {
+        let scheduled = self.scheduled.entry(task.clone()).or_default();
+        if scheduled.first().is_some_and(|first| first.0 <= due) {
             return;
         }
         self.sequence += 1;
+        scheduled.insert((due, self.sequence));
         self.tasks.insert((due, self.sequence), task);
     }
 
     /// Takes a task back.
     pub(super) fn cancel(&mut self, task: &Task) {
-        self.tasks.retain(|_, pending| pending != task);
+        for id in self.scheduled.remove(task).unwrap_or_default() {
+            self.tasks.remove(&id);
+        }
     }
 
     /// Tasks in the order of their times, without the times: for comparing two
@@ -185,6 +203,9 @@ impl World {
     /// CustomResourceDefinition named `<plural>.<group>` with the kind in its spec.
     pub fn knows(&self, api_version: &str, kind: &str) -> bool {
         let Some((group, _)) = api_version.split_once('/') else { return true };
+        if self.script.knows_every_kind {
+            return true;
+        }
         if matches!(group, "apps" | "batch" | "windlass.dev" | "argoproj.io") || group.ends_with(".fluxcd.io") {
             return true;
         }

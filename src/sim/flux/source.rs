@@ -102,6 +102,12 @@ impl World {
     fn find_artifact(&self, source: &Object) -> Found {
         let url = json::text(source, &["spec", "url"]);
         let (name, tag) = (url.rsplit('/').next().unwrap_or(url), json::text(source, &["spec", "ref", "tag"]));
+        let pinned = json::text(source, &["spec", "ref", "digest"]);
+        let version = self.script.pinned.get(pinned);
+        if let Some(version) = version.filter(|version| self.script.has_chart(name, version, self.now())) {
+            let revision = format!("{version}@{pinned}");
+            return Found::Artifact { revision, digest: pinned.to_owned(), built_from: None };
+        }
         if !tag.is_empty() && self.script.has_chart(name, tag, self.now()) {
             let digest = json::digest(&json!([name, tag]));
             return Found::Artifact { revision: format!("{tag}@{digest}"), digest, built_from: None };
