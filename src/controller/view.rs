@@ -182,7 +182,7 @@ impl View {
             finalizers: finalizers(&metadata),
             annotations: map(&metadata, "annotations"),
             labels: map(&metadata, "labels"),
-            definition,
+            definition: definition.map(Arc::new),
             suspend: raw.get("suspend").and_then(Value::as_bool).unwrap_or(false),
             deletion_policy: if policy == Some("Orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Uninstall },
             status: status.unwrap_or_default(),
@@ -250,7 +250,7 @@ fn revision(cached: &Cached) -> Result<RevisionView, serde_json::Error> {
         resource_version: metadata.resource_version.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         held: metadata.finalizers.unwrap_or_default().iter().any(|finalizer| finalizer == FINALIZER_REVISION),
-        spec: revision.spec,
+        spec: revision.spec.into(),
         status: revision.status.unwrap_or_default(),
     })
 }

@@ -3,40 +3,68 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::packages::text;
 use super::process::PackageId;
 use super::{Faults, Rehearsal};
-use crate::api::wellknown::LABEL_PACKAGE;
+use crate::api::wellknown::{FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
+use crate::rollout::live::Live;
 use crate::sim::{Change, Key, Object, Verb};
 
 /// Objects as they were last seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
-    pub objects: BTreeMap<Arc<Key>, Object>,
+    objects: BTreeMap<String, BTreeMap<Arc<Key>, Seen>>,
     position: usize,
     held_back: BTreeMap<String, VecDeque<Arc<Change>>>,
     listed: bool,
 }
 
+/// An object, and whose it is.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub live: Live,
+    /// The Package that its label, or the spec of a revision, names.
+    pub package: String,
+    /// Whether Windlass made it.
+    pub is_ours: bool,
+}
+
+impl Seen {
+    fn new(object: &Object) -> Self {
+        let of_revision = text(object, &["spec", "package"]);
+        let label = text(object, &["metadata", "labels", LABEL_PACKAGE]);
+        Self {
+            package: if label.is_empty() { of_revision } else { label }.to_owned(),
+            is_ours: text(object, &["metadata", "labels", LABEL_MANAGED_BY]) == FIELD_MANAGER,
+            live: Live::new(Arc::clone(object)),
+        }
+    }
+}
+
 impl Cache {
     /// The object of a key.
     pub fn get(&self, key: &Key) -> Option<&Object> {
-        self.objects.get(key)
+        self.objects.get(&key.kind)?.get(key).map(|seen| &seen.live.object)
+    }
+
+    /// Objects of a kind.
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = (&Key, &Object)> {
+        self.objects.get(kind).into_iter().flatten().map(|(key, seen)| (key.as_ref(), &seen.live.object))
     }
 
     /// Objects of a kind in all namespaces.
-    pub fn list_all<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = (&'a Key, &'a Object)> {
-        let of_kind = self.objects.iter().filter(move |(key, _)| key.kind == kind);
-        of_kind.map(|(key, object)| (key.as_ref(), object))
+    pub fn all<'a>(&'a self, kind: &str) -> impl Iterator<Item = &'a Live> {
+        self.objects.get(kind).into_iter().flatten().map(|(_, seen)| &seen.live)
     }
 
     /// Objects of a kind in a namespace.
-    pub fn list<'a>(&'a self, kind: &'a str, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Object)> {
-        let of_kind = self.objects.iter().filter(move |(key, _)| key.kind == kind && key.namespace == namespace);
-        of_kind.map(|(key, object)| (key.as_ref(), object))
+    pub fn list<'a>(&'a self, kind: &str, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Seen)> {
+        let of_kind = self.objects.get(kind).into_iter().flatten();
+        of_kind.map(|(key, seen)| (key.as_ref(), seen)).filter(move |(key, _)| key.namespace == namespace)
     }
 
-    /// Takes in what can be seen by now; returns it.
-    fn advance(&mut self, log: &[Arc<Change>], now: u64, faults: &Faults) -> Vec<Arc<Change>> {
+    /// Takes in what can be seen by now; returns it, with what was there before.
+    fn advance(&mut self, log: &[Arc<Change>], now: u64, faults: &Faults) -> Vec<(Arc<Change>, Option<Object>)> {
         let mut seen = Vec::new();
         for change in log.get(self.position..).unwrap_or_default() {
             if !self.listed || !faults.lag.contains_key(&change.key.kind) {
@@ -53,17 +81,16 @@ impl Cache {
                 seen.extend(waiting.pop_front());
             }
         }
-        for change in &seen {
-            match change.verb {
-                Verb::Created | Verb::Updated => {
-                    self.objects.insert(Arc::clone(&change.key), Arc::clone(&change.object));
-                }
-                Verb::Deleted => {
-                    self.objects.remove(&change.key);
-                }
-            }
-        }
-        seen
+        seen.into_iter()
+            .map(|change| {
+                let of_kind = self.objects.entry(change.key.kind.clone()).or_default();
+                let before = match change.verb {
+                    Verb::Created | Verb::Updated => of_kind.insert(Arc::clone(&change.key), Seen::new(&change.object)),
+                    Verb::Deleted => of_kind.remove(&change.key),
+                };
+                (change, before.map(|before| before.live.object))
+            })
+            .collect()
     }
 
     fn next_delivery(&self, faults: &Faults) -> Option<u64> {
@@ -86,8 +113,8 @@ impl Rehearsal {
         self.world.settle_writes();
         let now = self.now();
         let seen = self.process.cache.advance(self.world.store.log(), now, &self.faults);
-        for change in seen {
-            for id in self.about(&change) {
+        for (change, before) in seen {
+            for id in self.about(&change, before.as_ref()) {
                 self.notifications += 1;
                 let lost = self.faults.lose_every.is_some_and(|every| self.notifications.is_multiple_of(every));
                 if !lost {
@@ -101,15 +128,9 @@ impl Rehearsal {
     }
 
     /// Packages that a change is about.
-    fn about(&mut self, change: &Change) -> Vec<PackageId> {
+    fn about(&mut self, change: &Change, before: Option<&Object>) -> Vec<PackageId> {
         let key = change.key.as_ref();
-        let text = |path: &[&str]| {
-            let mut value = change.object.get(*path.first()?)?;
-            for field in path.get(1..)? {
-                value = value.get(*field)?;
-            }
-            value.as_str()
-        };
+        let text = |path: &[&str]| Some(text(&change.object, path)).filter(|text| !text.is_empty());
         let mut ids: Vec<PackageId> = Vec::new();
         match key.kind.as_str() {
             "Package" => ids.push(PackageId::new(&key.namespace, &key.name)),
@@ -124,13 +145,29 @@ impl Rehearsal {
                 ids.extend(interested.map(|(id, _)| id.clone()));
             }
         }
-        let alone = self.package_ids().len() < 2;
-        for id in ids.clone().into_iter().filter(|_| !alone) {
-            self.look_at_peer(&id);
-            ids.extend(self.concerned_by(&id));
+        let alone = self.process.cache.of_kind("Package").count() < 2;
+        if !alone && before.is_none_or(|before| matters_to_others(change, before)) {
+            for id in ids.clone() {
+                self.look_at_peer(&id);
+                ids.extend(self.concerned_by(&id));
+            }
         }
         ids.sort();
         ids.dedup();
         ids
     }
+}
+
+/// Whether a change may change what other Packages know of this one: what they
+/// know comes from specs and from revisions. Writes of nothing but a status of
+/// anything else tell them nothing.
+fn matters_to_others(change: &Change, before: &Object) -> bool {
+    let differs = |part: &str| change.object.get(part) != before.get(part);
+    let deletion = |object: &Object| crate::sim::store::is_deleting(object);
+    let labels = |object: &Object| object.get("metadata").and_then(|metadata| metadata.get("labels")).cloned();
+    change.verb == Verb::Deleted
+        || change.key.kind == "PackageRevision"
+        || differs("spec")
+        || deletion(&change.object) != deletion(before)
+        || labels(&change.object) != labels(before)
 }

@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Rehearsal;
-use super::packages::text;
 use super::process::PackageId;
-use crate::api::wellknown::{FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
 use crate::rollout::{Cluster, Found, PackageView, Snapshot, needs, peer, sort};
-use crate::sim::{Key, Object};
+use crate::sim::Key;
+use crate::sim::chart::is_cluster_scoped;
 
 const RELEASES: [&str; 2] = ["HelmRelease", "Application"];
 const SOURCES: [&str; 4] = ["HelmRepository", "HelmChart", "OCIRepository", "GitRepository"];
@@ -40,7 +39,7 @@ impl Rehearsal {
         let keys: BTreeSet<ObjectKey> = wanted.as_package.into_iter().chain(wanted.as_windlass).collect();
         snapshot.objects = keys.iter().map(|key| (key.clone(), self.look_up(key))).collect();
         let own = self.process.peers.get(id);
-        let children = own.iter().flat_map(|peer| peer.children.iter().chain(&peer.sources));
+        let children = own.iter().flat_map(|peer| peer.children.iter().chain(peer.sources.iter()));
         let interest = children.chain(&keys).map(to_key).collect();
         self.process.interest.insert(id.clone(), interest);
         Some(snapshot)
@@ -51,12 +50,11 @@ impl Rehearsal {
         let revisions = self.revision_views(id);
         let children = self.children(&package);
         let cluster = self.cluster(&package);
-        let ours = |object: &Object| text(object, &["metadata", "labels", LABEL_MANAGED_BY]) == FIELD_MANAGER;
         let sources = SOURCES
             .iter()
             .flat_map(|kind| self.process.cache.list(kind, &id.namespace))
-            .filter(|(_, object)| ours(object))
-            .map(|(_, object)| live(object))
+            .filter(|(_, seen)| seen.is_ours)
+            .map(|(_, seen)| seen.live.clone())
             .collect();
         let unreadable = Vec::new();
         Some(Snapshot {
@@ -75,23 +73,19 @@ impl Rehearsal {
 
     /// Labelled children.
     fn children(&self, package: &PackageView) -> Vec<Live> {
-        let ours = |object: &Map<String, Value>| {
-            text(object, &["metadata", "labels", LABEL_PACKAGE]) == package.name.as_str()
-                && text(object, &["metadata", "labels", LABEL_MANAGED_BY]) == FIELD_MANAGER
-        };
         let objects = RELEASES.iter().flat_map(|kind| self.process.cache.list(kind, &package.namespace));
-        objects.filter(|(_, object)| ours(object)).map(|(_, object)| live(object)).collect()
+        let own = objects.filter(|(_, seen)| seen.is_ours && seen.package == package.name.as_str());
+        own.map(|(_, seen)| seen.live.clone()).collect()
     }
 
     fn add_releases_of_others(&self, snapshot: &mut Snapshot) {
         let own = peer(snapshot);
-        for (_, object) in RELEASES.iter().flat_map(|kind| self.process.cache.list_all(kind)) {
-            let live = live(object);
-            match sort(&own, &live) {
+        for live in RELEASES.iter().flat_map(|kind| self.process.cache.all(kind)) {
+            match sort(&own, live) {
                 Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
-                    snapshot.children.push(live);
+                    snapshot.children.push(live.clone());
                 }
-                Found::Other => snapshot.others.push(live),
+                Found::Other => snapshot.others.push(live.clone()),
                 Found::Child | Found::Nothing => {}
             }
         }
@@ -118,15 +112,15 @@ impl Rehearsal {
         if !self.world.knows(&key.api_version, &key.kind) {
             return Lookup::KindUnknown;
         }
-        match self.process.cache.get(&to_key(key)) {
+        let mut place = to_key(key);
+        if is_cluster_scoped(&place.kind) {
+            place.namespace.clear();
+        }
+        match self.process.cache.get(&place) {
             Some(object) => Lookup::Found(Value::Object(object.as_ref().clone())),
             None => Lookup::Absent,
         }
     }
-}
-
-fn live(object: &Object) -> Live {
-    Live::new(object.as_ref().clone())
 }
 
 pub(super) fn to_key(key: &ObjectKey) -> Key {

@@ -1,51 +1,77 @@
 //! Packages and revisions as they are in the cache, read once for each version.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::process::PackageId;
 use super::{Rehearsal, process::Seen};
 use crate::api::wellknown::FINALIZER_REVISION;
-use crate::api::{DeletionPolicy, PackageRevisionSpec, PackageSpec};
+use crate::api::{DeletionPolicy, PackageSpec, PackageStatus};
 use crate::package::definition::{Definition, parse};
 use crate::package::names::PackageName;
 use crate::package::violation::{Code, Violation};
 use crate::rollout::{PackageView, Peer, RevisionView, peer};
 use crate::sim::{Key, Object};
 
+/// What a spec says, or the rules it breaks.
+type Defined = Result<Arc<Definition>, Vec<Violation>>;
+
 /// What was read of each version of an object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parsed {
-    definitions: BTreeMap<PackageId, (String, Result<Definition, Vec<Violation>>)>,
-    revisions: BTreeMap<String, PackageRevisionSpec>,
+    definitions: BTreeMap<PackageId, (Object, Defined)>,
+    statuses: BTreeMap<PackageId, (Object, PackageStatus)>,
+    revisions: BTreeMap<String, (Object, RevisionView)>,
 }
 
 impl Parsed {
     /// The definition of a Package; read again only when its spec is another.
-    fn definition(&mut self, id: &PackageId, spec: &Value) -> Result<Definition, Vec<Violation>> {
-        let text = spec.to_string();
+    fn definition(&mut self, id: &PackageId, package: &Object) -> Defined {
         if let Some((known, definition)) = self.definitions.get(id)
-            && *known == text
+            && is_same_spec(known, package)
         {
             return definition.clone();
         }
-        let definition = match serde_json::from_value::<PackageSpec>(spec.clone()) {
-            Ok(spec) => parse(&id.name, &id.namespace, &spec),
+        let spec = package.get("spec").cloned().unwrap_or_default();
+        let definition = match serde_json::from_value::<PackageSpec>(spec) {
+            Ok(spec) => parse(&id.name, &id.namespace, &spec).map(Arc::new),
             Err(error) => Err(vec![Violation::new(Code::WrongType, "/spec", error.to_string())]),
         };
-        self.definitions.insert(id.clone(), (text, definition.clone()));
+        self.definitions.insert(id.clone(), (Arc::clone(package), definition.clone()));
         definition
     }
 
-    fn revision(&mut self, object: &Map<String, Value>) -> Option<PackageRevisionSpec> {
-        let uid = text(object, &["metadata", "uid"]).to_owned();
-        if let Some(known) = self.revisions.get(&uid) {
-            return Some(known.clone());
+    fn status(&mut self, id: &PackageId, package: &Object) -> PackageStatus {
+        match self.statuses.get(id) {
+            Some((known, status)) if Arc::ptr_eq(known, package) => status.clone(),
+            Some(_) | None => {
+                let status: PackageStatus = status(package);
+                self.statuses.insert(id.clone(), (Arc::clone(package), status.clone()));
+                status
+            }
         }
-        let spec: PackageRevisionSpec = serde_json::from_value(object.get("spec")?.clone()).ok()?;
-        self.revisions.insert(uid, spec.clone());
-        Some(spec)
+    }
+
+    fn revision(&mut self, key: &Key, object: &Object) -> Option<RevisionView> {
+        let uid = text(object, &["metadata", "uid"]).to_owned();
+        let spec = match self.revisions.get(&uid) {
+            Some((known, view)) if Arc::ptr_eq(known, object) => return Some(view.clone()),
+            Some((_, view)) => Arc::clone(&view.spec),
+            None => Arc::new(serde_json::from_value(object.get("spec")?.clone()).ok()?),
+        };
+        let view = RevisionView {
+            name: key.name.clone(),
+            uid: uid.clone(),
+            resource_version: text(object, &["metadata", "resourceVersion"]).to_owned(),
+            deleting: crate::sim::store::is_deleting(object),
+            held: crate::sim::store::finalizers(object).contains(&FINALIZER_REVISION),
+            spec,
+            status: status(object),
+        };
+        self.revisions.insert(uid, (Arc::clone(object), view.clone()));
+        Some(view)
     }
 }
 
@@ -54,16 +80,15 @@ impl Rehearsal {
     pub(super) fn package_view(&mut self, id: &PackageId) -> Option<PackageView> {
         let object = self.process.cache.get(&id.key()).cloned()?;
         let name = PackageName::parse(&id.name).ok()?;
-        let spec = object.get("spec").cloned().unwrap_or_default();
         let now = self.now();
-        let written = spec.to_string();
         let seen = self.process.seen.entry(id.clone());
-        let seen = seen.or_insert_with(|| Seen { spec: written.clone(), since: now });
-        if seen.spec != written {
-            *seen = Seen { spec: written, since: now };
+        let seen = seen.or_insert_with(|| Seen { package: Arc::clone(&object), since: now });
+        if !is_same_spec(&seen.package, &object) {
+            *seen = Seen { package: Arc::clone(&object), since: now };
         }
         let still_for = std::time::Duration::from_millis(now - seen.since);
-        let policy = spec.get("deletionPolicy").and_then(Value::as_str);
+        let spec = |field: &str| object.get("spec").and_then(|spec| spec.get(field));
+        let policy = spec("deletionPolicy").and_then(Value::as_str);
         Some(PackageView {
             name,
             namespace: id.namespace.clone(),
@@ -74,10 +99,10 @@ impl Rehearsal {
             finalizers: crate::sim::store::finalizers(&object).into_iter().map(str::to_owned).collect(),
             annotations: texts(&object, "annotations"),
             labels: texts(&object, "labels"),
-            suspend: spec.get("suspend").and_then(Value::as_bool).unwrap_or(false),
+            suspend: spec("suspend").and_then(Value::as_bool).unwrap_or(false),
             deletion_policy: if policy == Some("Orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Uninstall },
-            definition: self.process.parsed.definition(id, &spec),
-            status: status(&object),
+            definition: self.process.parsed.definition(id, &object),
+            status: self.process.parsed.status(id, &object),
             still_for,
         })
     }
@@ -88,31 +113,18 @@ impl Rehearsal {
             .process
             .cache
             .list("PackageRevision", &id.namespace)
-            .filter(|(_, object)| text(object, &["spec", "package"]) == id.name)
-            .map(|(key, object)| (key.clone(), object.clone()))
+            .filter(|(_, seen)| seen.package == id.name)
+            .map(|(key, seen)| (key.clone(), Arc::clone(&seen.live.object)))
             .collect();
-        let mut views: Vec<RevisionView> = objects
-            .into_iter()
-            .filter_map(|(key, object)| {
-                Some(RevisionView {
-                    name: key.name,
-                    uid: text(&object, &["metadata", "uid"]).to_owned(),
-                    resource_version: text(&object, &["metadata", "resourceVersion"]).to_owned(),
-                    deleting: crate::sim::store::is_deleting(&object),
-                    held: crate::sim::store::finalizers(&object).contains(&FINALIZER_REVISION),
-                    spec: self.process.parsed.revision(&object)?,
-                    status: status(&object),
-                })
-            })
-            .collect();
+        let mut views: Vec<RevisionView> =
+            objects.iter().filter_map(|(key, object)| self.process.parsed.revision(key, object)).collect();
         views.sort_by_key(RevisionView::number);
         views
     }
 
     /// Packages there are.
     pub(super) fn package_ids(&self) -> Vec<PackageId> {
-        let packages = self.process.cache.objects.keys().filter(|key| key.kind == "Package");
-        packages.map(|key| PackageId::new(&key.namespace, &key.name)).collect()
+        self.process.cache.of_kind("Package").map(|(key, _)| PackageId::new(&key.namespace, &key.name)).collect()
     }
 
     /// Brings what the others know of a Package up to date.
@@ -155,6 +167,11 @@ impl Rehearsal {
             .filter(|(other, peer)| *other != id && (names(changed, &peer.name) || shares(peer)));
         concerned.into_iter().chain(others.map(|(other, _)| other)).filter(|other| *other != id).cloned().collect()
     }
+}
+
+/// Whether two versions of a Package ask for the same.
+fn is_same_spec(known: &Object, package: &Object) -> bool {
+    Arc::ptr_eq(known, package) || known.get("spec") == package.get("spec")
 }
 
 /// A status, or what an object without one has.

@@ -6,7 +6,7 @@ use std::fmt;
 use super::cache::Cache;
 use crate::api::PackageStatus;
 use crate::rollout::{Action, Peer, Record};
-use crate::sim::Key;
+use crate::sim::{Key, Object};
 
 /// Names a Package.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,10 +50,10 @@ pub(super) struct Execution {
     pub look_again: Option<u64>,
 }
 
-/// A spec, and since when this process has seen no other.
+/// A Package, and since when this process has seen no other spec of it.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
-    pub spec: String,
+    pub package: Object,
     pub since: u64,
 }
 

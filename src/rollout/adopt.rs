@@ -64,7 +64,7 @@ pub(crate) fn given<'a>(
     wanted: &'a Wanted,
 ) -> impl Iterator<Item = (&'a RecordedComponent, &'a Live)> {
     wanted.releases().filter_map(|(component, key)| {
-        let live = snapshot.children.iter().find(|child| child.key() == *key)?;
+        let live = snapshot.children.iter().find(|child| child.key() == key)?;
         let foreign = live.package() != Some(snapshot.package.name.as_str());
         (foreign && is_given(snapshot, &component.name, live)).then_some((component, live))
     })
@@ -89,7 +89,7 @@ fn protection(live: &Live) -> Option<Action> {
         return None;
     }
     let patch = json!({"metadata": {"annotations": annotations}});
-    Some(Action::Patch { object: live.key(), uid: live.uid().to_owned(), resource_version: None, patch })
+    Some(Action::Patch { object: live.key().clone(), uid: live.uid().to_owned(), resource_version: None, patch })
 }
 
 /// Where to see whether somebody still applies a given object.
@@ -302,7 +302,7 @@ pub(crate) fn rewrite(live: &Live, wanted: &Map<String, Value>) -> Action {
     }
     patch.insert("spec".into(), merge_patch(&runs, &wanted).into());
     Action::Patch {
-        object: live.key(),
+        object: live.key().clone(),
         uid: live.uid().to_owned(),
         resource_version: Some(live.resource_version().to_owned()),
         patch: patch.into(),

@@ -27,7 +27,7 @@ pub(crate) fn after_success(work: &mut Work<'_>, history_limit: u32) -> Option<S
 fn components_not_wanted(work: &mut Work<'_>) -> Option<String> {
     let wanted = |child: &&Live| {
         let component = child.component().and_then(|name| work.latest.component(name));
-        component.is_some_and(|c| !c.hook && release::object_key(c).as_ref() == Some(&child.key()))
+        component.is_some_and(|c| !c.hook && release::object_key(c).as_ref() == Some(child.key()))
     };
     let unwanted: Vec<&Live> =
         work.inventory().filter(|child| !release::is_hook(child)).filter(|child| !wanted(child)).collect();
@@ -90,12 +90,12 @@ fn sources(work: &mut Work<'_>) {
         .flat_map(|component| &component.manifests)
         .map(key_of)
         .collect();
-    let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| &peer.sources).collect();
+    let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| peer.sources.iter()).collect();
     let unused: Vec<&Live> = work
         .snapshot
         .sources
         .iter()
-        .filter(|source| !referred.contains(&source.key()) && !elsewhere.contains(&source.key()))
+        .filter(|source| !referred.contains(source.key()) && !elsewhere.contains(source.key()))
         .collect();
     for source in unused {
         work.delete(source);
@@ -104,8 +104,8 @@ fn sources(work: &mut Work<'_>) {
 
 /// The sources of a Package that goes, but for those that others point at.
 pub(crate) fn own_sources(work: &mut Work<'_>) {
-    let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| &peer.sources).collect();
-    let own: Vec<&Live> = work.snapshot.sources.iter().filter(|source| !elsewhere.contains(&source.key())).collect();
+    let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| peer.sources.iter()).collect();
+    let own: Vec<&Live> = work.snapshot.sources.iter().filter(|source| !elsewhere.contains(source.key())).collect();
     for source in own {
         work.delete(source);
     }

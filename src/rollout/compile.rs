@@ -184,7 +184,7 @@ impl Compiler<'_> {
         let (release, adopted) = match given {
             None => (release, false),
             Some((_, live)) => match adopt::objection(self.snapshot, outline, &release, live) {
-                Some(message) => return Err(Missing::Conflict { message, object: live.key() }),
+                Some(message) => return Err(Missing::Conflict { message, object: live.key().clone() }),
                 None => (adopt::adopted_form(release, live), true),
             },
         };
@@ -307,7 +307,7 @@ impl Compiler<'_> {
     fn pinned(&self, chart: &PathChart, follower: &[Manifest]) -> Result<(GitOrigin, Commit), Missing> {
         let wanted = chart.chart_version.as_ref().map(Version::as_written).unwrap_or_default();
         let key = follower.last().map(Manifest::key);
-        let live = self.snapshot.sources.iter().find(|source| Some(source.key()) == key);
+        let live = self.snapshot.sources.iter().find(|source| Some(source.key()) == key.as_ref());
         let artifact = live.and_then(artifact_of).filter(|(version, _)| version == wanted);
         let commit = artifact.and_then(|(_, revision)| Commit::parse(&revision));
         let source = self.definition.source.as_ref().and_then(|source| self.git_repository(&source.name));

@@ -117,7 +117,7 @@ fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     let mut messages = Vec::new();
     for (component, key) in wanted.children() {
         let standing =
-            snapshot.children.iter().find(|child| child.key() == *key && !wanted.owns(snapshot, component, child));
+            snapshot.children.iter().find(|child| child.key() == key && !wanted.owns(snapshot, component, child));
         if let Some(child) = standing {
             let owner = child.package().map_or_else(|| "nobody we know".to_owned(), |p| format!("package {p}"));
             messages.push(format!(
@@ -145,15 +145,15 @@ fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
                 adopt::given_to(snapshot, &component.name)
             ));
             blocked_by.push(Blocker {
-                kind: key.kind,
-                namespace: key.namespace,
-                name: key.name,
+                kind: key.kind.clone(),
+                namespace: key.namespace.clone(),
+                name: key.name.clone(),
                 reason: Reason::Conflict.to_string(),
             });
         }
     }
     let held: BTreeSet<Claim> = own_children(snapshot).filter_map(release::claim).collect();
-    let standing: BTreeSet<ObjectKey> = own_children(snapshot).map(Live::key).collect();
+    let standing: BTreeSet<&ObjectKey> = own_children(snapshot).map(Live::key).collect();
     for peer in &snapshot.peers {
         let name = wanted.children().find(|(_, key)| peer.children.contains(key) && !standing.contains(key));
         let release = wanted.claims().find(|claim| peer.claims.contains(claim) && !held.contains(claim));

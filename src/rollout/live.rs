@@ -1,5 +1,7 @@
 //! Objects as they were last seen in the cluster.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::api::wellknown::{
@@ -7,22 +9,24 @@ use crate::api::wellknown::{
 };
 use crate::engine::ObjectKey;
 
-/// An object as it was last seen.
+/// An object as it was last seen. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Live {
     /// The whole object, without `managedFields`.
-    pub object: Map<String, Value>,
+    pub object: Arc<Map<String, Value>>,
+    key: Arc<ObjectKey>,
 }
 
 impl Live {
     /// Wraps an object.
-    pub fn new(object: Map<String, Value>) -> Self {
-        Self { object }
+    pub fn new(object: impl Into<Arc<Map<String, Value>>>) -> Self {
+        let object = object.into();
+        Self { key: Arc::new(key_of(&object)), object }
     }
 
     /// `apiVersion`, kind, namespace and name.
-    pub fn key(&self) -> ObjectKey {
-        key_of(&self.object)
+    pub fn key(&self) -> &ObjectKey {
+        &self.key
     }
 
     /// Name.

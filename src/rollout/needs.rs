@@ -57,7 +57,7 @@ fn lacks_a_release(snapshot: &Snapshot) -> bool {
     let mut taken_over = latest.spec.components.iter().filter(|component| component.adopted);
     taken_over.any(|component| {
         let key = release::object_key(component);
-        !snapshot.children.iter().any(|child| Some(child.key()) == key)
+        !snapshot.children.iter().any(|child| Some(child.key()) == key.as_ref())
     })
 }
 

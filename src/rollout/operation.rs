@@ -29,7 +29,7 @@ pub(crate) fn observe(
     record: &mut ComponentRecord,
 ) -> Release {
     let proof = Proof { taken_over, ..Proof::of(record) };
-    let found = observe::argo(live.map(|live| &live.object), wanted, &proof);
+    let found = observe::argo(live.map(|live| live.object.as_ref()), wanted, &proof);
     found.proof.record(record);
     let (Some(live), Some(need)) = (live, found.need) else { return found.release };
     match need {
@@ -68,7 +68,7 @@ pub(crate) fn only_look(work: &mut Work<'_>, seen: Option<ComponentRecord>, aske
 fn refresh(live: &Live) -> Action {
     let patch = json!({"metadata": {"annotations": {ARGO_REFRESH: "normal"}}});
     // It may have changed meanwhile: the comparison is then one of what it is by now.
-    Action::Patch { object: live.key(), uid: live.uid().to_owned(), resource_version: None, patch }
+    Action::Patch { object: live.key().clone(), uid: live.uid().to_owned(), resource_version: None, patch }
 }
 
 fn is_refresh(action: &Action) -> bool {
@@ -83,7 +83,7 @@ pub(crate) fn end(child: &Live) -> Option<Action> {
 fn termination(live: &Live) -> Action {
     let patch = json!({"status": {"operationState": {"phase": "Terminating"}}});
     let resource_version = Some(live.resource_version().to_owned());
-    Action::Patch { object: live.key(), uid: live.uid().to_owned(), resource_version, patch }
+    Action::Patch { object: live.key().clone(), uid: live.uid().to_owned(), resource_version, patch }
 }
 
 /// Asks for an operation; after a failure only once the pause is over.
@@ -99,7 +99,7 @@ fn ask(work: &mut Work<'_>, live: &Live, wanted: &Map<String, Value>, record: &m
     let token = new_token(work, record);
     let operation = operation(wanted, &token);
     work.actions.push(Action::Operate {
-        object: live.key(),
+        object: live.key().clone(),
         uid: live.uid().to_owned(),
         resource_version: live.resource_version().to_owned(),
         spec: None,
@@ -130,7 +130,7 @@ pub(crate) fn write(work: &mut Work<'_>, live: &Live, manifest: Manifest, record
 /// The write of a whole Application, with an operation or without.
 pub(crate) fn written(live: &Live, wanted: Map<String, Value>, operation: Option<Value>) -> Action {
     Action::Operate {
-        object: live.key(),
+        object: live.key().clone(),
         uid: live.uid().to_owned(),
         resource_version: live.resource_version().to_owned(),
         spec: Some(wanted),

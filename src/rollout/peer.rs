@@ -1,6 +1,6 @@
 //! A Package as the others see it.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::gate;
 use super::history::History;
@@ -19,7 +19,7 @@ use crate::package::version::Version;
 pub fn peer(snapshot: &Snapshot) -> Peer {
     let history = History::new(&snapshot.revisions);
     let latest = history.latest();
-    let definition = snapshot.package.definition.as_ref().ok();
+    let definition = snapshot.package.definition.as_deref().ok();
     let wanted = definition.and_then(|definition| {
         let engine = super::engine(snapshot).ok()?;
         Some((definition, Wanted::of(snapshot, definition, engine).ok()?))
@@ -30,6 +30,9 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         snapshot.children.iter().filter(|child| child.package() == Some(snapshot.package.name.as_str())).collect();
     let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims());
     let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
+    let held = own.iter().filter_map(|child| release::claim(child));
+    let standing = own.iter().map(|child| child.key().clone());
+    let deleting = snapshot.package.deleting;
     Peer {
         namespace: snapshot.package.namespace.clone(),
         name: snapshot.package.name.clone(),
@@ -38,18 +41,12 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         wants_change: changed || pending,
         refused: definition.is_none()
             || wanted.as_ref().is_some_and(|(d, wanted)| changed && gate::is_refused(snapshot, d, wanted)),
-        deleting: snapshot.package.deleting,
+        deleting,
         requires: definition.map(required).unwrap_or_default(),
         still_for: snapshot.package.still_for,
-        claims: spec_claims
-            .filter(|_| !snapshot.package.deleting)
-            .chain(own.iter().filter_map(|child| release::claim(child)))
-            .collect(),
-        children: spec_children
-            .filter(|_| !snapshot.package.deleting)
-            .chain(own.iter().map(|child| child.key()))
-            .collect(),
-        sources: sources(snapshot),
+        claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held).collect()),
+        children: Arc::new(spec_children.filter(|_| !deleting).chain(standing).collect()),
+        sources: Arc::new(sources(snapshot).collect()),
     }
 }
 
@@ -71,7 +68,7 @@ pub fn sort(own: &Peer, live: &Live) -> Found {
     let given = format!("{}/{}/", own.namespace, own.name);
     let here = key.namespace == own.namespace;
     let is_given = live.annotation(ANNOTATION_ADOPT).is_some_and(|adopt| adopt.starts_with(&given));
-    if here && (own.children.contains(&key) || is_given) {
+    if here && (own.children.contains(key) || is_given) {
         Found::Child
     } else if here && live.package() == Some(own.name.as_str()) {
         Found::Nothing
@@ -92,8 +89,8 @@ fn required(definition: &Definition) -> Vec<Required> {
     packages.collect()
 }
 
-fn sources(snapshot: &Snapshot) -> BTreeSet<ObjectKey> {
+fn sources(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
     let components = snapshot.revisions.iter().flat_map(|revision| &revision.spec.components);
     let manifests = components.flat_map(|component| &component.manifests).map(key_of);
-    manifests.filter(|key| release::is_source_kind(&key.kind)).collect()
+    manifests.filter(|key| release::is_source_kind(&key.kind))
 }

@@ -74,10 +74,10 @@ struct Awaited {
 
 fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: Manifest) -> Option<Awaited> {
     let key = manifest.key();
-    let live = work.snapshot.sources.iter().find(|source| source.key() == key);
+    let live = work.snapshot.sources.iter().find(|source| *source.key() == key);
     let is_chart = matches!(key.kind.as_str(), "HelmChart" | "OCIRepository");
     let chart = ChartArtifact { version: &component.chart_version, digest: component.chart_digest() };
-    let state = observe::source(live.map(|live| &live.object), manifest.as_map(), is_chart.then_some(chart));
+    let state = observe::source(live.map(|live| live.object.as_ref()), manifest.as_map(), is_chart.then_some(chart));
     let (reason, message) = match state {
         SourceState::Ready { .. } => return None,
         SourceState::Absent => {
@@ -121,7 +121,7 @@ fn ask_repository(work: &mut Work<'_>, chart: &Manifest) {
     }
     work.look_again(ASK_AGAIN);
     let patch = json!({"metadata": {"annotations": {FLUX_RECONCILE: work.now.time.to_string()}}});
-    let (object, uid) = (repository.key(), repository.uid().to_owned());
+    let (object, uid) = (repository.key().clone(), repository.uid().to_owned());
     let action = Action::Patch { object, uid, resource_version: None, patch };
     if !work.actions.contains(&action) {
         work.actions.push(action);

@@ -87,7 +87,7 @@ pub(crate) fn observe(work: &mut Work<'_>, component: &RecordedComponent, record
 /// After a retry the failures that helm-controller still counts are those from
 /// before, until it has handled the request.
 fn flux(live: Option<&Live>, wanted: &Wanted<'_>, record: &ComponentRecord) -> Release {
-    let release = observe::flux(live.map(|live| &live.object), wanted);
+    let release = observe::flux(live.map(|live| live.object.as_ref()), wanted);
     let asked = record.token.as_deref();
     let handled = live.and_then(|live| live.object.get("status")?.get("lastHandledReconcileAt")?.as_str());
     if matches!(release.state, ReleaseState::Failed(_)) && asked.is_some() && asked != handled {
@@ -117,7 +117,7 @@ pub(crate) fn claim(child: &Live) -> Option<Claim> {
             let name = match (text(&["releaseName"]), text(&["targetNamespace"])) {
                 (Some(name), _) => name.to_owned(),
                 (None, Some(target)) => format!("{target}-{}", own.name),
-                (None, None) => own.name,
+                (None, None) => own.name.clone(),
             };
             Some(Claim { storage_namespace, namespace, name })
         }
@@ -213,7 +213,7 @@ pub(crate) fn keep_crd_policy(object: &mut Map<String, Value>, live: &Live) {
 }
 
 fn patch(child: &Live, patch: Value) -> Action {
-    Action::Patch { object: child.key(), uid: child.uid().to_owned(), resource_version: None, patch }
+    Action::Patch { object: child.key().clone(), uid: child.uid().to_owned(), resource_version: None, patch }
 }
 
 fn finalizers(child: &Live) -> Vec<&str> {
@@ -224,7 +224,7 @@ fn finalizers(child: &Live) -> Vec<&str> {
 /// The account that the engine acts as for a child, if it is the Package's.
 pub(crate) fn service_account(child: &Live) -> Option<ObjectKey> {
     let name = child.object.get("spec")?.get("serviceAccountName")?.as_str()?;
-    let namespace = child.key().namespace;
+    let namespace = child.key().namespace.clone();
     Some(ObjectKey { api_version: "v1".into(), kind: "ServiceAccount".into(), namespace, name: name.to_owned() })
 }
 
@@ -316,7 +316,7 @@ fn keep_sources(work: &mut Work<'_>, component: &RecordedComponent) {
     for manifest in prepare::sources_of(component) {
         let key = manifest.key();
         let action = Action::Apply { object: manifest.into_map(), precondition: Precondition::Any };
-        let is_there = work.snapshot.sources.iter().any(|source| source.key() == key);
+        let is_there = work.snapshot.sources.iter().any(|source| *source.key() == key);
         if !is_there && !work.actions.contains(&action) {
             work.actions.push(action);
         }

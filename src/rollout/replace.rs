@@ -22,7 +22,7 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
     let wanted = release::object_key(component)?;
     let holder = work
         .inventory()
-        .find(|child| child.key() != wanted && release::claim(child).as_ref() == Some(&component.release));
+        .find(|child| *child.key() != wanted && release::claim(child).as_ref() == Some(&component.release));
     if let Some(holder) = holder {
         hand_over(work, holder);
         return Some(format!("{}: handing its release {} over", holder.name(), component.release.name));

@@ -90,7 +90,7 @@ fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
             written = true;
         } else if let Some(patch) = surplus(&wanted, &child.object) {
             let resource_version = Some(child.resource_version().to_owned());
-            let (object, uid) = (child.key(), child.uid().to_owned());
+            let (object, uid) = (child.key().clone(), child.uid().to_owned());
             work.actions.push(Action::Patch { object, uid, resource_version, patch });
             written = true;
         }

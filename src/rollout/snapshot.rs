@@ -1,6 +1,7 @@
 //! Everything a decision is made from: one consistent look at the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::live::Live;
@@ -63,7 +64,7 @@ pub struct PackageView {
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// The spec, or the rules it breaks.
-    pub definition: Result<Definition, Vec<Violation>>,
+    pub definition: Result<Arc<Definition>, Vec<Violation>>,
     /// `spec.suspend`, readable also where the spec as a whole is not.
     pub suspend: bool,
     /// `spec.deletionPolicy`, readable also where the spec as a whole is not.
@@ -88,7 +89,7 @@ pub struct RevisionView {
     /// Whether it carries our finalizer.
     pub held: bool,
     /// What was decided.
-    pub spec: PackageRevisionSpec,
+    pub spec: Arc<PackageRevisionSpec>,
     /// How far it got.
     pub status: PackageRevisionStatus,
 }
@@ -142,11 +143,12 @@ pub struct Peer {
     /// For how long this process has seen no changed spec of it.
     pub still_for: Duration,
     /// Identities of the releases that its spec claims or its children hold.
-    pub claims: BTreeSet<crate::api::Claim>,
+    pub claims: Arc<BTreeSet<crate::api::Claim>>,
     /// Where the children stand that its spec asks for or that it has.
-    pub children: BTreeSet<ObjectKey>,
-    /// Flux sources that its revisions point at.
-    pub sources: BTreeSet<ObjectKey>,
+    pub children: Arc<BTreeSet<ObjectKey>>,
+    /// Flux sources that its revisions point at, and those that it waits for
+    /// before it can make another revision.
+    pub sources: Arc<BTreeSet<ObjectKey>>,
 }
 
 /// A requirement on a Package.

@@ -80,7 +80,7 @@ fn is_to_go(snapshot: &Snapshot, child: &Live) -> bool {
     });
     let stays = |component: &RecordedComponent| {
         !component.hook
-            && release::object_key(component).as_ref() == Some(&child.key())
+            && release::object_key(component).as_ref() == Some(child.key())
             && !release::is_replaced_by(child, component)
     };
     let wanted = || target.is_some_and(|revision| revision.spec.components.iter().any(stays));

@@ -171,7 +171,7 @@ fn outline(component: &Component, wave: u32, digest: &ComponentDigest) -> Record
 
 /// Helm's records of a release that was taken over stay where they are.
 fn stored_elsewhere(snapshot: &Snapshot, key: &ObjectKey, release: Claim) -> Claim {
-    let taken_over = snapshot.children.iter().find(|child| child.key() == *key && adopt::is_taken_over(child));
+    let taken_over = snapshot.children.iter().find(|child| child.key() == key && adopt::is_taken_over(child));
     let found = taken_over.and_then(release::claim);
     found.filter(|found| (&found.namespace, &found.name) == (&release.namespace, &release.name)).unwrap_or(release)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Work<'a> {
     look_again: Option<Duration>,
     index: BTreeMap<String, usize>,
     by_component: BTreeMap<&'a str, Vec<&'a Live>>,
-    by_key: BTreeMap<ObjectKey, &'a Live>,
+    by_key: BTreeMap<&'a ObjectKey, &'a Live>,
 }
 
 impl<'a> Work<'a> {
@@ -222,7 +222,7 @@ impl<'a> Work<'a> {
     pub fn delete(&mut self, live: &Live) {
         self.actions.extend(operation::end(live));
         if !live.is_deleting() {
-            self.actions.push(Action::Delete { object: live.key(), uid: live.uid().to_owned() });
+            self.actions.push(Action::Delete { object: live.key().clone(), uid: live.uid().to_owned() });
         }
     }
 }

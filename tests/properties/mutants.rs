@@ -4,6 +4,7 @@
 //! property, and by the one that is meant for it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -26,11 +27,17 @@ fn releases(snapshot: &mut Snapshot) -> impl Iterator<Item = &mut Live> {
 }
 
 fn set(live: &mut Live, pointer: &str, value: Value) {
-    let mut object = Value::Object(std::mem::take(&mut live.object));
-    if let Some(slot) = object.pointer_mut(pointer) {
-        *slot = value;
-    }
-    live.object = object.as_object().cloned().unwrap_or_default();
+    edit(live, |object| {
+        if let Some(slot) = object.pointer_mut(pointer) {
+            *slot = value;
+        }
+    });
+}
+
+fn edit(live: &mut Live, change: impl FnOnce(&mut Value)) {
+    let mut object = Value::Object(live.object.as_ref().clone());
+    change(&mut object);
+    *live = Live::new(object.as_object().cloned().unwrap_or_default());
 }
 
 /// Whatever generation a status is about, it is taken for the present one.
@@ -59,11 +66,11 @@ fn ready_trusted_before_history(snapshot: &mut Snapshot) {
         }
         let generation = release.object["metadata"]["generation"].clone();
         set(release, "/status/observedGeneration", generation);
-        let mut object = Value::Object(std::mem::take(&mut release.object));
-        if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
-            conditions.retain(|condition| condition["type"] != "Reconciling");
-        }
-        release.object = object.as_object().cloned().unwrap_or_default();
+        edit(release, |object| {
+            if let Some(conditions) = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut) {
+                conditions.retain(|condition| condition["type"] != "Reconciling");
+            }
+        });
     }
 }
 
@@ -75,14 +82,14 @@ fn history_follows(release: &mut Live) {
     // The chart is named by the version that every commit gives it.
     let entry = json!([{"status": "deployed", "action": "upgrade", "name": name, "namespace": namespace,
         "chartVersion": "", "configDigest": digest}]);
-    if let Some(Value::Object(status)) = release.object.get_mut("status")
-        && status.contains_key("observedGeneration")
-    {
-        let mut entry = entry;
-        entry[0]["chartVersion"] = WANTED_VERSION
-            .with(|wanted| wanted.borrow().get(release_name(&name)).cloned().map(Value::from).unwrap_or(Value::Null));
-        status.insert("history".into(), entry);
-    }
+    let mut entry = entry;
+    entry[0]["chartVersion"] = WANTED_VERSION
+        .with(|wanted| wanted.borrow().get(release_name(&name)).cloned().map(Value::from).unwrap_or(Value::Null));
+    edit(release, |object| {
+        if object.pointer("/status/observedGeneration").is_some() {
+            object["status"]["history"] = entry;
+        }
+    });
 }
 
 fn release_name(name: &Value) -> &str {
@@ -122,14 +129,18 @@ fn hook_run_twice(snapshot: &mut Snapshot) {
 
 /// Every version says that the one before may run again.
 fn unsafe_version_rolled_back(snapshot: &mut Snapshot) {
-    snapshot.revisions.iter_mut().for_each(|revision| revision.spec.rollback.safe = true);
-    snapshot.package.definition.iter_mut().for_each(|definition| definition.rollback.safe = true);
+    snapshot.revisions.iter_mut().for_each(|revision| Arc::make_mut(&mut revision.spec).rollback.safe = true);
+    snapshot.package.definition.iter_mut().for_each(|definition| Arc::make_mut(definition).rollback.safe = true);
 }
 
 /// Only the newest revision is asked.
 fn safe_read_from_one_revision_only(snapshot: &mut Snapshot) {
     let latest = snapshot.revisions.len().saturating_sub(1);
-    snapshot.revisions.iter_mut().take(latest).for_each(|revision| revision.spec.rollback.safe = true);
+    snapshot
+        .revisions
+        .iter_mut()
+        .take(latest)
+        .for_each(|revision| Arc::make_mut(&mut revision.spec).rollback.safe = true);
 }
 
 /// What is not written itself counts as verified.
@@ -155,7 +166,8 @@ fn uninstall_forward(snapshot: &mut Snapshot) {
         set(child, "/metadata/annotations/windlass.dev~1wave", json!((1000 - wave).to_string()));
     }
     if snapshot.package.deleting {
-        let components = snapshot.revisions.iter_mut().flat_map(|revision| &mut revision.spec.components);
+        let specs = snapshot.revisions.iter_mut().map(|revision| Arc::make_mut(&mut revision.spec));
+        let components = specs.flat_map(|spec| &mut spec.components);
         components.for_each(|component| component.depends_on.clear());
     }
 }
@@ -165,7 +177,7 @@ fn rollback_in_forward_order(snapshot: &mut Snapshot) {
     let target =
         snapshot.revisions.last().and_then(|latest| latest.status.rollback.as_ref()).map(|rollback| rollback.to);
     for revision in snapshot.revisions.iter_mut().filter(|revision| Some(revision.spec.number) == target) {
-        revision.spec.components.reverse();
+        Arc::make_mut(&mut revision.spec).components.reverse();
     }
 }
 
