@@ -64,11 +64,16 @@ pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wa
     let number = history.latest().map_or(1, |latest| latest.number() + 1);
     let compiler = Compiler { snapshot, definition: &definition, wanted, history, verified, number };
     let mut components = Vec::with_capacity(wanted.components.len());
+    // All charts that are awaited are asked for at once.
+    let (mut asked, mut awaited): (Vec<Action>, Option<String>) = (Vec::new(), None);
     for (component, &position) in wanted.components.iter().zip(&wanted.positions) {
         let Some(defined) = definition.components.get(position) else { continue };
         match compiler.component(component, defined) {
             Ok(component) => components.push(component),
-            Err(Missing::Waiting { actions, message }) => return Compiled::Waiting { actions, message },
+            Err(Missing::Waiting { actions, message }) => {
+                asked.extend(actions.into_iter().filter(|action| !asked.contains(action)).collect::<Vec<_>>());
+                awaited.get_or_insert(message);
+            }
             Err(Missing::Conflict { message, object }) => {
                 let blocker = Blocker {
                     kind: object.kind,
@@ -81,6 +86,9 @@ pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wa
             }
             Err(Missing::Refused(error)) => return Compiled::Refused { message: error.to_string() },
         }
+    }
+    if let Some(message) = awaited {
+        return Compiled::Waiting { actions: asked, message };
     }
     sized(PackageRevisionSpec {
         package: definition.name.to_string(),

@@ -8,10 +8,10 @@ use super::live::{Live, key_of};
 use super::release;
 use super::snapshot::{Peer, Required, Snapshot};
 use super::wanted::Wanted;
-use crate::api::RevisionPhase;
 use crate::api::wellknown::ANNOTATION_ADOPT;
-use crate::engine::ObjectKey;
-use crate::package::definition::{Definition, Requirement};
+use crate::api::{Engine, RevisionPhase};
+use crate::engine::{ObjectKey, follower_name};
+use crate::package::definition::{ChartSource, Definition, Requirement};
 use crate::package::version::Version;
 
 /// What other Packages may know of the one in `snapshot`, whose own peers do not
@@ -32,6 +32,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
     let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
     let held = own.iter().filter_map(|child| release::claim(child));
     let standing = own.iter().map(|child| child.key().clone());
+    let followed = wanted.iter().filter(|_| changed).flat_map(|(definition, w)| followers(definition, w.engine));
     let deleting = snapshot.package.deleting;
     Peer {
         namespace: snapshot.package.namespace.clone(),
@@ -46,7 +47,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         still_for: snapshot.package.still_for,
         claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held).collect()),
         children: Arc::new(spec_children.filter(|_| !deleting).chain(standing).collect()),
-        sources: Arc::new(sources(snapshot).collect()),
+        sources: Arc::new(sources(snapshot).chain(followed).collect()),
     }
 }
 
@@ -93,4 +94,24 @@ fn sources(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
     let components = snapshot.revisions.iter().flat_map(|revision| &revision.spec.components);
     let manifests = components.flat_map(|component| &component.manifests).map(key_of);
     manifests.filter(|key| release::is_source_kind(&key.kind))
+}
+
+/// Charts of ours that follow the Package's source until the wanted version of
+/// each is there: no revision points at them yet.
+fn followers(definition: &Definition, engine: Engine) -> impl Iterator<Item = ObjectKey> {
+    let source = definition.source.as_ref().filter(|_| engine == Engine::Flux);
+    let charts = definition.components.iter().filter_map(|component| match &component.chart {
+        ChartSource::Path(chart) => Some(chart),
+        ChartSource::Repository(_) => None,
+    });
+    let namespace = definition.namespace.to_string();
+    source.into_iter().flat_map(move |source| {
+        let namespace = namespace.clone();
+        charts.clone().map(move |chart| ObjectKey {
+            api_version: "source.toolkit.fluxcd.io/v1".into(),
+            kind: "HelmChart".into(),
+            namespace: namespace.clone(),
+            name: follower_name(&source.name, chart),
+        })
+    })
 }

@@ -3,7 +3,8 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::chart::{Commit, Outcome, Script};
+use windlass::sim::{Change, Verb};
 
 use crate::play::{Play, component, package};
 
@@ -94,4 +95,37 @@ fn a_required_package_is_uninstalled_after_its_requirers(#[case] engine: Engine)
     play.until_gone("base");
     assert_eq!(play.runs("app"), None);
     assert_eq!(play.runs("base"), None);
+}
+
+/// A chart that follows the Git source until it shows the wanted version belongs
+/// to no revision yet: whoever tidies up meanwhile leaves it alone.
+#[test]
+fn a_chart_that_another_package_still_waits_for_is_not_tidied_up() {
+    let of = |name: &str, version: &str, replicas: u32| {
+        let chart = json!({"name": name, "path": format!("charts/{name}"), "chartVersion": version, "values": {"replicas": replicas}});
+        json!({"version": version, "sourceRef": {"kind": "GitRepository", "name": "packages"}, "components": [chart]})
+    };
+    let charts = |second: &str| Commit {
+        id: format!("{:040x}", second.len()),
+        charts: [("charts/first", "1.0.0"), ("charts/second", second)].map(|(path, v)| (path.into(), v.into())).into(),
+    };
+    let mut play = Play::new(Engine::Flux, Script { commits: vec![charts("none")], ..Script::default() });
+    play.apply(&json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"name": "packages", "namespace": "packages"},
+        "spec": {"interval": "10s", "url": "https://git.example.org/packages.git", "ref": {"branch": "main"}},
+    }));
+    play.commit("first", of("first", "1.0.0", 1));
+    play.until_ready("first");
+    play.commit("second", of("second", "1.0.0", 1));
+    play.rehearsal.run_for(60_000);
+    let position = play.position();
+    play.commit("first", of("first", "1.0.0", 2));
+    play.until_ready("first");
+    play.rehearsal.run_for(60_000);
+    let of_second = |change: &&Change| change.object["spec"]["chart"] == "./charts/second";
+    let deleted = play.changes_since(position).filter(of_second).any(|change| change.verb == Verb::Deleted);
+    assert!(!deleted, "{}", play.tell());
+    play.rehearsal.world.script.commits.push(charts("1.0.0"));
+    play.until_ready("second");
 }
