@@ -14,6 +14,7 @@
 //!   still take. It is the one place of the pure modules with a timeout: it can
 //!   only turn an answer into "no answer", never into another answer.
 
+mod example;
 mod flaws;
 mod fuel;
 mod library;
