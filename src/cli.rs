@@ -11,6 +11,7 @@ mod import;
 mod output;
 mod paths;
 mod plugin;
+mod rehearse;
 mod render;
 mod streams;
 mod validate;
@@ -35,6 +36,8 @@ enum Command {
     Render(render::Arguments),
     /// Show what depends on what.
     Graph(graph::Arguments),
+    /// Play an installation or upgrade on a simulated cluster.
+    Rehearse(rehearse::Arguments),
     /// Turn other formats into Packages.
     Import(import::Arguments),
     /// Show where the Packages of a cluster stand.
@@ -70,6 +73,7 @@ pub fn run(arguments: Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Ex
         Command::Validate(arguments) => validate::run(&arguments, streams),
         Command::Render(arguments) => render::run(&arguments, streams),
         Command::Graph(arguments) => graph::run(&arguments, streams),
+        Command::Rehearse(arguments) => rehearse::run(&arguments, streams),
         Command::Import(arguments) => import::run(&arguments, streams),
         Command::Status(arguments) => cluster::status::run(&arguments, streams),
         Command::Why(arguments) => cluster::why::run(&arguments, streams),

@@ -10,7 +10,12 @@ mod execute;
 mod explore;
 mod look;
 mod packages;
+pub mod play;
 mod process;
+pub mod report;
+pub mod scene;
+mod stage;
+pub mod timeline;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -23,6 +28,7 @@ use crate::sim::{Refusal, World};
 
 pub use explore::Choice;
 pub use process::PackageId;
+pub use stage::NotPlayed;
 
 use process::Process;
 
@@ -79,6 +85,8 @@ pub struct Faults {
 pub struct Note {
     /// Virtual time, in milliseconds.
     pub at: u64,
+    /// How many changes the cluster had seen by then.
+    pub position: usize,
     /// Package it is about; `None`: the process as a whole.
     pub package: Option<PackageId>,
     /// What happened.
@@ -187,7 +195,8 @@ impl Rehearsal {
     pub fn restart(&mut self, skew: i64) {
         let at = self.now();
         self.process = Process::started(at, skew);
-        self.notes.push(Note { at, package: None, what: Happening::Restarted });
+        let position = self.world.store.log().len();
+        self.notes.push(Note { at, position, package: None, what: Happening::Restarted });
         self.deliver();
     }
 }

@@ -289,3 +289,42 @@ fn what_is_rendered_reads_back_as_meant(
         }
     }
 }
+
+/// The whole corpus, installed and then upgraded by the real decisions on a
+/// simulated cluster: every package gets there, and no component moves before
+/// what it needs is verified.
+#[rstest]
+fn the_corpus_is_installed_and_upgraded_in_order(#[values("flux", "argo")] engine: &str) {
+    let (old, new) = (corpus_or_skip!("v1.5.0"), corpus_or_skip!("v1.6.2"));
+    let out = tempfile::tempdir().unwrap();
+    let [before, after] = ["v1.5.0", "v1.6.2"].map(|version| out.path().join(version));
+    import(&old, "v1.5.0", &[], &before);
+    assert_eq!(import(&new, "v1.6.2", &[], &after).len(), 98);
+    let begun = std::time::Instant::now();
+    let report = common::printed([
+        "rehearse".as_ref(),
+        after.as_os_str(),
+        "--from".as_ref(),
+        before.as_os_str(),
+        "--engine".as_ref(),
+        engine.as_ref(),
+        "--format".as_ref(),
+        "json".as_ref(),
+    ]);
+    common::say(&format!("rehearsed the corpus on {engine} in {:.1} s", begun.elapsed().as_secs_f64()));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["before"].as_array().unwrap().len(), 96);
+    let packages = report["packages"].as_array().unwrap();
+    assert_eq!(packages.iter().filter(|package| package["ready"] == true && package["version"] == "1.6.2").count(), 98);
+    let events = report["events"].as_array().unwrap();
+    let of = |event: &Value| (text(event, "/package").to_owned(), text(event, "/component").to_owned());
+    let positions = |name: &str| -> BTreeMap<Node, usize> {
+        let named = events.iter().enumerate().filter(|(_, event)| event["event"] == name);
+        named.map(|(position, event)| (of(event), position)).collect()
+    };
+    let (moved, verified) = (positions("moves"), positions("verified"));
+    assert_eq!(moved.len(), 109, "every component moves once");
+    for (first, then) in Wanted::read(&new, &[]).edges() {
+        assert!(verified[&first] < moved[&then], "{then:?} moves before {first:?} is verified");
+    }
+}

@@ -73,8 +73,13 @@ impl Rehearsal {
     fn note_events(&mut self, id: &PackageId, decision: &Decision) {
         for event in &decision.events {
             let what = Happening::Event(event.clone());
-            self.notes.push(Note { at: self.now(), package: Some(id.clone()), what });
+            self.note(id, what);
         }
+    }
+
+    fn note(&mut self, id: &PackageId, what: Happening) {
+        let position = self.world.store.log().len();
+        self.notes.push(Note { at: self.now(), position, package: Some(id.clone()), what });
     }
 
     /// Whether the cache holds what was last written for the package.
@@ -99,7 +104,7 @@ impl Rehearsal {
             }
             Err(refusal) => {
                 let what = Happening::Refused(name_of(&write), refusal);
-                self.notes.push(Note { at: self.now(), package: Some(id.clone()), what });
+                self.note(&id, what);
                 let refusals = self.process.refusals.entry(id.clone()).or_insert(0);
                 *refusals = (*refusals + 1).min(8);
                 let at = self.world.now() + (PAUSE << *refusals);

@@ -1,0 +1,175 @@
+//! `windlass rehearse`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde_json::Value;
+
+use super::engine::EngineArgument;
+use super::{Exit, Streams, paths};
+use crate::api::Engine;
+use crate::package::check::{Options, check};
+use crate::package::diagnostic::{Report, Severity, Style, write_text};
+use crate::package::duration::GoDuration;
+use crate::package::load::{Loaded, NamespaceRule};
+use crate::package::names::Namespace;
+use crate::rehearse::play::{End, play};
+use crate::rehearse::report;
+use crate::rehearse::scene::{FailAt, Failure, Scene, read};
+use crate::translate::Compiled;
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass rehearse packages/                             a first installation
+  windlass rehearse v2/ --from v1/                        the upgrade that one commit makes
+  windlass rehearse v2/ --from v1/ --fail api             … and a release that fails
+  windlass rehearse v2/ --from v1/ --fail api --fail api@rollback
+  windlass rehearse v2/ --from v1/ --slow api=20m --restart-at 12
+  windlass rehearse --format json packages/ | jq '.packages[] | select(.ready | not)'
+
+Where a component can fail (--fail COMPONENT[@STEP]):
+  chart      its chart cannot be fetched
+  release    the engine cannot install or upgrade its release (the default)
+  workload   its workload never becomes ready; the Job of a hook fails
+  ready      its readyWhen never holds; where `failed` is given, that comes to hold
+  rollback   the engine cannot bring back the release that ran before
+
+Nothing is contacted or changed: the cluster, its engine and its clock are simulated, the decisions
+are those of the controller. Charts are not read: every release is a workload that takes a second,
+and every object of a readyWhen shows what is asked of it once what it depends on runs. Times
+compare with each other, not with a real cluster.
+
+Exit status: 0 every Package is Ready as it is wanted, 1 some Package is not, or there are errors in
+the input, 2 usage, 3 something cannot be read.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Files, directories (searched for *.yaml and *.yml) or - for standard input: the Packages
+    /// as they are committed.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The Packages as they run before; without it nothing is installed. What is not in PATH any
+    /// more is uninstalled.
+    #[arg(long, value_name = "PATH")]
+    from: Option<PathBuf>,
+    /// Engine of the Packages that name none [default: flux].
+    #[arg(long)]
+    engine: Option<EngineArgument>,
+    /// Let a component fail, `api` or `shop/api`; see below for the steps.
+    #[arg(long, value_name = "COMPONENT[@STEP]")]
+    fail: Vec<String>,
+    /// Let a component take that long until it is ready.
+    #[arg(long, value_name = "COMPONENT=DURATION")]
+    slow: Vec<String>,
+    /// Kill the controller after its N-th step, a decision or a write; the last line of a
+    /// rehearsal says how many there are.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    restart_at: Option<u64>,
+    /// How it is written.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// A timeline and a table, for people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let before = match &arguments.from {
+        Some(from) => read_packages(std::slice::from_ref(from), arguments, 1, streams)?,
+        None => Some(Vec::new()),
+    };
+    let after = read_packages(&arguments.paths, arguments, 2, streams)?;
+    let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
+    let scene = Scene { before, after, restart_at: arguments.restart_at, ..Scene::default() };
+    let scene = match with_mishaps(scene, arguments) {
+        Ok(scene) => scene,
+        Err(message) => {
+            writeln!(streams.stderr, "error: {message}")?;
+            return Ok(Exit::Usage);
+        }
+    };
+    let played = play(&scene);
+    let report = report::report(&scene, &played);
+    let text = match arguments.format {
+        Format::Text => report::write_text(&report, if streams.color_stdout { Style::Colored } else { Style::Plain }),
+        Format::Json => format!("{:#}\n", report::write_json(&report)),
+    };
+    streams.stdout.write_all(text.as_bytes())?;
+    Ok(if report.end == End::Ready { Exit::Ok } else { Exit::Findings })
+}
+
+/// The Packages of some paths; `None` if there are errors, which are shown.
+fn read_packages(
+    paths: &[PathBuf],
+    arguments: &Arguments,
+    commit: u32,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Vec<Compiled>>> {
+    let rule = NamespaceRule::Default(Namespace::parse("default")?);
+    let mut loaded = paths::read(paths, &rule, streams)?;
+    let engine = arguments.engine.map(Engine::from);
+    let found = check(&loaded, &Options { engine, charts: None })?;
+    loaded.diagnostics.extend(found);
+    if loaded.has_errors() {
+        return findings(loaded, streams).map(|()| None);
+    }
+    if loaded.packages.is_empty() {
+        writeln!(streams.stderr, "error: no Package found")?;
+        return Ok(None);
+    }
+    let objects = loaded.packages.iter().filter_map(|package| match &package.value {
+        Value::Object(object) => Some((object, package.namespace.as_str())),
+        _ => None,
+    });
+    match read(objects, engine.unwrap_or(Engine::Flux), commit) {
+        Ok(compiled) => Ok(Some(compiled)),
+        Err(refusals) => {
+            for refusal in refusals {
+                writeln!(streams.stderr, "error: {refusal}")?;
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// What only warns is for `validate` to say.
+fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+    let report = Report::new(loaded.sources, loaded.diagnostics);
+    let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
+    streams.stderr.write_all(write_text(&report, style).as_bytes())?;
+    Ok(())
+}
+
+fn with_mishaps(mut scene: Scene, arguments: &Arguments) -> Result<Scene, String> {
+    for text in &arguments.fail {
+        let (name, at) = text.split_once('@').unwrap_or((text, "release"));
+        let at = match at {
+            "chart" => FailAt::Chart,
+            "release" => FailAt::Release,
+            "workload" => FailAt::Workload,
+            "ready" => FailAt::Ready,
+            "rollback" => FailAt::Rollback,
+            other => {
+                return Err(format!("--fail {text}: no step `{other}`: chart, release, workload, ready or rollback"));
+            }
+        };
+        let place = scene.find(name).map_err(|message| format!("--fail {text}: {message}"))?;
+        let failure = Failure { place, at };
+        scene.allow(&failure).map_err(|message| format!("--fail {text}: {message}"))?;
+        scene.failures.push(failure);
+    }
+    for text in &arguments.slow {
+        let (name, duration) = text.split_once('=').ok_or_else(|| format!("--slow {text}: say COMPONENT=DURATION"))?;
+        let place = scene.find(name).map_err(|message| format!("--slow {text}: {message}"))?;
+        let duration = GoDuration::parse(duration).map_err(|error| format!("--slow {text}: {error}"))?;
+        scene.delays.push((place, duration.get()));
+    }
+    Ok(scene)
+}

@@ -1,0 +1,237 @@
+//! A scene played to its end: the Packages as they were are installed, then the
+//! commit is made, and everything goes on until nothing moves any more.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::process::PackageId;
+use super::scene::Scene;
+use super::stage::{self, NotPlayed, Stage};
+use super::{Rehearsal, Settings};
+use crate::api::{Engine, PackageStatus, Reason};
+use crate::sim::chart::Script;
+use crate::sim::store::{Expected, generation};
+use crate::sim::{Verb, World};
+use crate::translate::Compiled;
+
+/// Who makes commits.
+pub(super) const GIT: &str = "git";
+/// Milliseconds without a change after which what waits is taken to wait for good.
+const QUIET: u64 = 120_000;
+/// The same where something is still under way, beyond the longest timeout.
+const PATIENCE: u64 = 600_000;
+/// More steps of the controller than a scene takes, and than each component adds;
+/// what needs more does not end.
+const MAX_STEPS: (u64, u64) = (20_000, 1_000);
+
+/// How a play ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every Package is Ready as it is wanted, and what was removed is gone.
+    Ready,
+    /// Nothing goes on any more, and some Package is not Ready.
+    Stopped,
+    /// What ran before could not be brought to run; the commit was not made.
+    NotBegun,
+    /// It still goes on after more steps than that should take.
+    Unfinished,
+}
+
+/// What has been played.
+#[derive(Debug)]
+pub struct Played {
+    /// The cluster and the controller, with all that happened to them.
+    pub rehearsal: Rehearsal,
+    /// How it ended.
+    pub end: End,
+    /// Virtual time of the commit, in milliseconds.
+    pub began: u64,
+    /// Changes in the cluster before the commit.
+    pub position: usize,
+    /// Steps that the controller took since the commit.
+    pub steps: u64,
+    /// What of the Packages could not be played.
+    pub not_played: Vec<NotPlayed>,
+}
+
+/// Plays a scene.
+pub fn play(scene: &Scene) -> Played {
+    let mut engines = scene.engines();
+    if engines.is_empty() {
+        engines.insert(Engine::Flux);
+    }
+    let engine = engines.first().copied().unwrap_or(Engine::Flux);
+    let settings = Settings { engines, kubernetes: scene.kubernetes(), ..Settings::new(engine) };
+    let mut rehearsal = Rehearsal::new(Script::default(), settings);
+    let mut stage = Stage::default();
+    let mut before = scene.before.clone();
+    if !before.is_empty() {
+        stage.set(&mut rehearsal.world.script, &mut before, &[]);
+        commit(&mut rehearsal.world, &[], &before);
+        let end = Standing::default().play_to_rest(&mut rehearsal, scene);
+        if end != End::Ready {
+            let not_played = stage.not_played;
+            return Played {
+                steps: rehearsal.steps(),
+                rehearsal,
+                end: End::NotBegun,
+                began: 0,
+                position: 0,
+                not_played,
+            };
+        }
+        rehearsal.world.remember();
+    }
+    let mut after = scene.after.clone();
+    stage.set(&mut rehearsal.world.script, &mut after, &before);
+    stage.befall(&mut rehearsal.world.script, scene);
+    let (began, position, steps) = (rehearsal.now(), rehearsal.world.store.log().len(), rehearsal.steps());
+    rehearsal.notes.clear();
+    rehearsal.faults.kill_after = scene.restart_at.map(|step| steps + step);
+    commit(&mut rehearsal.world, &before, &after);
+    let end = Standing::default().play_to_rest(&mut rehearsal, scene);
+    let steps = rehearsal.steps() - steps;
+    Played { rehearsal, end, began, position, steps, not_played: stage.not_played }
+}
+
+/// Puts what is committed into the cluster: Packages, what they need around
+/// them, and the absence of those that are gone.
+fn commit(world: &mut World, before: &[Compiled], after: &[Compiled]) {
+    for package in after {
+        for object in stage::surroundings(&package.definition) {
+            // Nothing is expected of it, so nothing can be refused.
+            let _ = world.store.apply(GIT, &object, &Expected::default());
+        }
+        let _ = world.store.apply(GIT, &package.object, &Expected::default());
+    }
+    let id =
+        |package: &Compiled| PackageId::new(package.definition.namespace.as_str(), package.definition.name.as_str());
+    for gone in before.iter().map(id).filter(|gone| !after.iter().map(id).any(|kept| kept == *gone)) {
+        // It runs, so it is there.
+        let _ = world.store.delete(GIT, &gone.key(), &Expected::default());
+    }
+}
+
+/// Whether anything is still to be expected of a Package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    Ready,
+    Waits,
+    Moves,
+}
+
+/// The Packages, as the log tells.
+#[derive(Default)]
+struct Standing {
+    read: usize,
+    packages: BTreeMap<PackageId, Stand>,
+    changed: u64,
+}
+
+impl Standing {
+    /// Plays until nothing is to be expected any more.
+    fn play_to_rest(mut self, rehearsal: &mut Rehearsal, scene: &Scene) -> End {
+        let (quiet, patience) = patience(scene);
+        let components = scene.before.iter().chain(&scene.after).map(|package| package.definition.components.len());
+        let limit = rehearsal.steps() + MAX_STEPS.0 + MAX_STEPS.1 * components.sum::<usize>() as u64;
+        rehearsal.run_for(0);
+        loop {
+            self.follow(rehearsal);
+            let Some(due) = rehearsal.next_due() else { return self.end() };
+            let idle = due.saturating_sub(self.changed);
+            let moves = self.packages.values().any(|stand| *stand == Stand::Moves);
+            let over = match self.end() {
+                End::Ready => !rehearsal.is_writing(),
+                End::Stopped | End::NotBegun | End::Unfinished => idle > if moves { patience } else { quiet },
+            };
+            if over && moves || rehearsal.steps() > limit {
+                return End::Unfinished;
+            }
+            if over {
+                return self.end();
+            }
+            rehearsal.step();
+        }
+    }
+
+    fn end(&self) -> End {
+        if self.packages.values().all(|stand| *stand == Stand::Ready) { End::Ready } else { End::Stopped }
+    }
+
+    fn follow(&mut self, rehearsal: &Rehearsal) {
+        let log = rehearsal.world.store.log();
+        for change in log.get(self.read..).unwrap_or_default() {
+            if change.key.kind != "Package" {
+                continue;
+            }
+            self.changed = change.at;
+            let id = PackageId::new(&change.key.namespace, &change.key.name);
+            match change.verb {
+                Verb::Deleted => self.packages.remove(&id),
+                Verb::Created | Verb::Updated => self.packages.insert(id, stand(&change.object)),
+            };
+        }
+        self.read = log.len();
+    }
+}
+
+/// How long to wait where nothing changes.
+fn patience(scene: &Scene) -> (u64, u64) {
+    let timeouts = scene.before.iter().chain(&scene.after).map(|package| package.definition.upgrade.timeout.get());
+    let delays = scene.delays.iter().map(|(_, delay)| *delay).max().unwrap_or_default();
+    let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 4);
+    let quiet = QUIET + millis(delays);
+    (quiet, quiet + PATIENCE + millis(timeouts.max().unwrap_or_default()))
+}
+
+fn stand(package: &Map<String, Value>) -> Stand {
+    let Some(status) = status(package) else { return Stand::Moves };
+    let is = |type_: &str| status.conditions.iter().any(|c| c.type_ == type_ && c.status == "True");
+    let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
+    let reason = ready.and_then(|ready| Reason::ALL.iter().copied().find(|reason| reason.as_str() == ready.reason));
+    if crate::sim::store::is_deleting(package) {
+        return if status.blocked_by.is_empty() { Stand::Moves } else { Stand::Waits };
+    }
+    if status.observed_generation != Some(generation(package)) {
+        return Stand::Moves;
+    }
+    if is("Ready") && !is("Reconciling") {
+        return Stand::Ready;
+    }
+    match reason {
+        Some(
+            Reason::Ready
+            | Reason::Progressing
+            | Reason::Preparing
+            | Reason::RollingBack
+            | Reason::RolledBack
+            | Reason::Deleting,
+        )
+        | None => Stand::Moves,
+        Some(
+            Reason::RequirementsNotMet
+            | Reason::Conflict
+            | Reason::InvalidSpec
+            | Reason::UpgradePathNotAllowed
+            | Reason::DowngradeRefused
+            | Reason::RollbackRefused
+            | Reason::SourceNotFound
+            | Reason::HookFailed
+            | Reason::InstallFailed
+            | Reason::UpgradeFailed
+            | Reason::UpgradeRolledBack
+            | Reason::RollbackFailed
+            | Reason::Suspended
+            | Reason::EngineMissing
+            | Reason::EngineAmbiguous
+            | Reason::AccessDenied
+            | Reason::GuardMismatch,
+        ) => Stand::Waits,
+    }
+}
+
+/// The status of a Package, if it has one.
+pub(super) fn status(package: &Map<String, Value>) -> Option<PackageStatus> {
+    package.get("status").and_then(|status| serde_json::from_value(status.clone()).ok())
+}
