@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use serde_json::Value;
 
 use super::engine::EngineArgument;
 use super::{Exit, Streams, paths};
@@ -123,11 +122,7 @@ fn read_packages(
         writeln!(streams.stderr, "error: no Package found")?;
         return Ok(None);
     }
-    let objects = loaded.packages.iter().filter_map(|package| match &package.value {
-        Value::Object(object) => Some((object, package.namespace.as_str())),
-        _ => None,
-    });
-    match read(objects, engine.unwrap_or(Engine::Flux), commit) {
+    match read(loaded.packages, engine.unwrap_or(Engine::Flux), commit) {
         Ok(compiled) => Ok(Some(compiled)),
         Err(refusals) => {
             for refusal in refusals {

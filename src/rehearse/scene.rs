@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use crate::api::Engine;
 use crate::package::definition::{ChartSource, Component, Definition, Requirement, did_you_mean};
+use crate::package::load::LoadedPackage;
 use crate::package::version::Version;
 use crate::translate::{Compilation, Compiled, Refusal, compile};
 
@@ -75,27 +74,22 @@ pub struct Failure {
     pub at: FailAt,
 }
 
-/// Reads Packages, each with the namespace it is in, for a cluster in which
-/// `default` applies those that name no engine. Charts at a path get the source that Argo CD's plugin would give them.
+/// Reads Packages for a cluster in which `default` applies those that name no
+/// engine. Charts at a path get the source that Argo CD's plugin would give them.
 ///
 /// # Errors
 /// Everything that stands in the way of a Package.
-pub fn read<'a>(
-    packages: impl Iterator<Item = (&'a Map<String, Value>, &'a str)>,
-    default: Engine,
-    commit: u32,
-) -> Result<Vec<Compiled>, Vec<Refusal>> {
+pub fn read(packages: Vec<LoadedPackage>, default: Engine, commit: u32) -> Result<Vec<Compiled>, Vec<Refusal>> {
     let (mut read, mut refusals) = (Vec::new(), Vec::new());
     let commit = commit_id(commit);
-    for (package, namespace) in packages {
-        let stated = package.get("spec").and_then(|spec| spec.get("engine")).and_then(Value::as_str);
-        let engine = [Engine::Flux, Engine::Argo].into_iter().find(|engine| Some(engine.as_str()) == stated);
-        let origin = match engine.unwrap_or(default) {
+    for package in packages {
+        let engine = package.definition.as_ref().and_then(|definition| definition.engine).unwrap_or(default);
+        let origin = match engine {
             Engine::Flux => None,
             Engine::Argo => Some((REPOSITORY, commit.as_str())),
         };
-        let engine = Some(engine.unwrap_or(default));
-        match compile(package, &Compilation { namespace: Some(namespace), engine, origin, charts: None }) {
+        let compilation = Compilation { engine: Some(engine), origin, origin_stated_in: "", charts: None };
+        match compile(package, &compilation) {
             Ok(compiled) => read.push(compiled),
             Err(mut found) => refusals.append(&mut found),
         }
