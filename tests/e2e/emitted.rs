@@ -190,7 +190,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
             finalizers: vec![FINALIZER.to_owned()],
             annotations: BTreeMap::new(),
             labels: BTreeMap::new(),
-            definition: Ok(package.clone()),
+            definition: Ok(package.clone().into()),
             suspend: false,
             deletion_policy: DeletionPolicy::Uninstall,
             status: PackageStatus::default(),
