@@ -4,14 +4,15 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use windlass::cli::{Arguments, EXIT_IO, Streams, run};
+use windlass::cli::{Arguments, EXIT_IO, Named, Streams, run};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let (mut stdin, mut stderr) = (io::stdin(), io::stderr());
+    let mut stdout = Named { stream: io::stdout(), name: "standard output" };
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut streams = Streams {
-        color_stdout: !plain && stdout.is_terminal(),
+        color_stdout: !plain && stdout.stream.is_terminal(),
         color_stderr: !plain && stderr.is_terminal(),
         stdin: &mut stdin,
         stdout: &mut stdout,

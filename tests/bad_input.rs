@@ -319,3 +319,112 @@ fn hostile_repetition(#[case] text: String, #[case] code: &str) {
     assert!(errors.iter().any(|error| error["code"] == code), "{:?}", errors.first());
     assert!(errors.len() <= 250, "{} errors", errors.len());
 }
+
+fn run(directory: &Path, arguments: &[&str]) -> (i32, String) {
+    let mut command = Command::cargo_bin("windlass").unwrap();
+    let output = command.current_dir(directory).env("NO_COLOR", "1").args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap(), said)
+}
+
+/// Whichever command reads a file, what is wrong with it is said alike.
+#[rstest]
+#[case::broken(format!("{HEAD}\t- x\n"))]
+#[case::refused(package("  suspnd: true"))]
+#[case::nothing("# only\n---\n# comments\n".to_owned())]
+fn every_command_says_the_same_of_a_bad_file(#[case] text: String) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), text).unwrap();
+    let (exit, expected) = run(directory.path(), &["validate", "p.yaml"]);
+    assert_eq!(exit, 1, "{expected}");
+    for arguments in [
+        &["render", "--engine", "flux", "p.yaml"][..],
+        &["render", "--engine", "argo", "--mode", "native", "-o", "out", "p.yaml"],
+        &["graph", "p.yaml"],
+        &["rehearse", "p.yaml"],
+    ] {
+        assert_eq!(run(directory.path(), arguments), (1, expected.clone()), "{arguments:?}");
+    }
+    assert!(!directory.path().join("out").exists());
+}
+
+#[rstest]
+#[case::byte_order_mark(format!("\u{feff}{HEAD}"))]
+#[case::lines_of_windows(HEAD.replace('\n', "\r\n"))]
+#[case::comments_around(format!("# a\n---\n# b\n---\n{HEAD}---\n# c\n"))]
+#[case::no_line_end(HEAD.trim_end().to_owned())]
+fn what_editors_do_to_files_is_no_error(#[case] text: String) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), text).unwrap();
+    assert_eq!(run(directory.path(), &["validate", "p.yaml"]), (0, "1 Package, no findings\n".to_owned()));
+}
+
+#[rstest]
+#[case::nul(b"a: 1\nb: \0\n", "there is a NUL in line 2")]
+#[case::latin_1(b"a: 1\nb: caf\xe9\n", "no UTF-8 text, from line 2 on (byte 11)")]
+#[case::utf_16(b"\xff\xfea\0", "it looks like UTF-16")]
+fn a_file_that_is_no_text(#[case] content: &[u8], #[case] said: &str) {
+    let (code, _, message) = only_error(content);
+    assert_eq!(code, "WL021");
+    assert!(message.contains(said) && message.contains("UTF-8"), "{message}");
+}
+
+#[rstest]
+#[case::binary("a: !!binary aGVsbG8=", "the tag `!!binary` is not supported")]
+#[case::own("a: !vault x", "the tag `!vault` is not supported")]
+#[case::set("a: !!set {x}", "the tag `!!set` is not supported")]
+#[case::alias("a: *nowhere", "")]
+#[case::key_that_is_a_map("? {a: 1}\n      : b", "")]
+fn yaml_that_readers_disagree_about(#[case] values: &str, #[case] said: &str) {
+    let (code, line, message) = only_error(component(&format!("values:\n      {values}")).as_bytes());
+    assert_eq!((code.as_str(), line), ("WL001", 10), "{message}");
+    assert!(message.contains(said), "{message}");
+}
+
+#[test]
+fn a_merge_cannot_be_there_twice() {
+    let values = "values: {base: &b {x: 1}, c: {<<: *b, <<: *b}}";
+    let (code, line, message) = only_error(component(values).as_bytes());
+    assert_eq!((code.as_str(), line), ("WL020", 9), "{message}");
+}
+
+#[test]
+fn a_path_of_windows() {
+    let (code, line, message) = only_error(package("  components:\n  - name: a\n    path: charts\\a").as_bytes());
+    assert_eq!((code.as_str(), line), ("WL016", 8));
+    assert!(message.contains("write `/` between directories"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_in_a_circle() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    std::os::unix::fs::symlink("q.yaml", directory.path().join("q.yaml")).unwrap();
+    let (exit, json) = validate(directory.path());
+    assert_eq!((exit, &json["diagnostics"][0]["code"]), (1, &Value::from("WL016")));
+    let (exit, said) = run(directory.path(), &["validate", "q.yaml"]);
+    assert!(exit == 3 && said.starts_with("error: cannot read q.yaml: "), "{said}");
+}
+
+#[test]
+fn what_is_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    for path in ["q.yaml", "p.yaml/q.yaml", "p.yaml/"] {
+        let (exit, said) = run(directory.path(), &["validate", path]);
+        assert!(exit == 3 && said.starts_with(&format!("error: cannot read {path}: ")), "{said}");
+    }
+}
+
+/// A device that takes nothing, as a disk that is full.
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let output = command.arg("crds").stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(said.starts_with("error: cannot write to standard output: "), "{said}");
+}

@@ -164,7 +164,7 @@ fn an_engine_is_needed() {
 fn no_package_is_an_error() {
     let directory = files(&[("other.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")]);
     let failed = render(directory.path(), &["--engine", "flux", "."]).code(1);
-    assert_eq!(stderr(&failed), "error: no Package found\n");
+    assert!(stderr(&failed).starts_with("error[WL045]: there is no Package here"), "{}", stderr(&failed));
 }
 
 #[test]

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::{Exit, Streams, paths};
+use super::{Exit, Streams, findings, paths};
 use crate::package::check::{Options, check};
-use crate::package::diagnostic::{Report, Severity, Style, write_text};
 use crate::package::graph::{self, Graph};
 use crate::package::load::NamespaceRule;
 use crate::package::names::Namespace;
@@ -43,16 +42,9 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
     let found = check(&loaded, &Options::default())?;
     loaded.diagnostics.extend(found);
-    // What only warns is for `validate` to say.
-    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+    findings::add_no_package(&arguments.paths, &mut loaded);
     if loaded.has_errors() {
-        let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
-        let report = Report::new(loaded.sources, loaded.diagnostics);
-        streams.stderr.write_all(write_text(&report, style).as_bytes())?;
-        return Ok(Exit::Findings);
-    }
-    if loaded.packages.is_empty() {
-        writeln!(streams.stderr, "error: no Package found")?;
+        findings::write_errors(loaded, streams)?;
         return Ok(Exit::Findings);
     }
     let graph = Graph::new(loaded.packages.iter().filter_map(|package| package.definition.as_ref()));

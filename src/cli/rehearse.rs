@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use super::engine::EngineArgument;
-use super::{Exit, Streams, paths};
+use super::{Exit, Streams, findings, paths};
 use crate::api::Engine;
 use crate::package::check::{Options, check};
-use crate::package::diagnostic::{Report, Severity, Style, write_text};
+use crate::package::diagnostic::Style;
 use crate::package::duration::GoDuration;
-use crate::package::load::{Loaded, NamespaceRule};
+use crate::package::load::NamespaceRule;
 use crate::package::names::Namespace;
 use crate::rehearse::play::{End, play};
 use crate::rehearse::report;
@@ -115,11 +115,9 @@ fn read_packages(
     let engine = arguments.engine.map(Engine::from);
     let found = check(&loaded, &Options { engine, charts: None })?;
     loaded.diagnostics.extend(found);
+    findings::add_no_package(paths, &mut loaded);
     if loaded.has_errors() {
-        return findings(loaded, streams).map(|()| None);
-    }
-    if loaded.packages.is_empty() {
-        writeln!(streams.stderr, "error: no Package found")?;
+        findings::write_errors(loaded, streams)?;
         return Ok(None);
     }
     match read(loaded.packages, engine.unwrap_or(Engine::Flux), commit) {
@@ -131,15 +129,6 @@ fn read_packages(
             Ok(None)
         }
     }
-}
-
-/// What only warns is for `validate` to say.
-fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<()> {
-    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
-    let report = Report::new(loaded.sources, loaded.diagnostics);
-    let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
-    streams.stderr.write_all(write_text(&report, style).as_bytes())?;
-    Ok(())
 }
 
 fn with_mishaps(mut scene: Scene, arguments: &Arguments) -> Result<Scene, String> {

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::directory::Directory;
 use super::engine::EngineArgument;
-use super::{Exit, Streams, output, paths};
+use super::{Exit, Streams, findings, output, paths};
 use crate::api::Engine;
 use crate::package::check;
 use crate::package::content::chart_content;
 use crate::package::definition::{Definition, RelativePath, Requirement};
-use crate::package::diagnostic::{Report, Severity, Style, write_text};
+use crate::package::diagnostic::Severity;
 use crate::package::load::{Loaded, LoadedPackage, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::package::tree::Tree;
@@ -95,11 +95,9 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
     let found = check::check(&loaded, &options).context("cannot read a chart")?;
     loaded.diagnostics.extend(found);
+    findings::add_no_package(&arguments.paths, &mut loaded);
     if loaded.has_errors() {
-        return findings(loaded, streams);
-    }
-    if loaded.packages.is_empty() {
-        writeln!(streams.stderr, "error: no Package found")?;
+        findings::write_errors(loaded, streams)?;
         return Ok(Exit::Findings);
     }
     match translate(loaded, arguments, root.as_ref()) {
@@ -123,15 +121,6 @@ fn chart_root(path: &Path) -> anyhow::Result<Directory> {
     let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
     anyhow::ensure!(metadata.is_dir(), "{} is no directory", path.display());
     Ok(Directory::new(path))
-}
-
-/// What only warns is for `validate` to say.
-fn findings(mut loaded: Loaded, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
-    let report = Report::new(loaded.sources, loaded.diagnostics);
-    let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
-    streams.stderr.write_all(write_text(&report, style).as_bytes())?;
-    Ok(Exit::Findings)
 }
 
 fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<()> {

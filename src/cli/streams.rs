@@ -1,6 +1,6 @@
 //! Standard streams and exit codes.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 /// The streams of one run. All output goes through them: manifests and results
@@ -16,6 +16,32 @@ pub struct Streams<'a> {
     pub color_stdout: bool,
     /// Whether colours are wanted on standard error.
     pub color_stderr: bool,
+}
+
+/// A stream whose errors say which one it is.
+pub struct Named<W> {
+    /// The stream.
+    pub stream: W,
+    /// What it is called.
+    pub name: &'static str,
+}
+
+impl<W> Named<W> {
+    fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| io::Error::new(error.kind(), format!("cannot write to {}: {error}", self.name)))
+    }
+}
+
+impl<W: Write> Write for Named<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.stream.write(bytes);
+        self.named(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.stream.flush();
+        self.named(flushed)
+    }
 }
 
 /// How a run ends when everything could be read and written.

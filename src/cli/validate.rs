@@ -9,14 +9,12 @@ use clap::ValueEnum;
 
 use super::directory::Directory;
 use super::engine::EngineArgument;
-use super::{Exit, Streams, paths};
+use super::{Exit, Streams, findings, paths};
 use crate::package::check::{Charts, Options, check};
-use crate::package::diagnostic::{Diagnostic, Report, Severity, Style, write_github, write_json, write_text};
-use crate::package::load::{Loaded, NamespaceRule};
+use crate::package::diagnostic::{Report, Severity, Style, write_github, write_json, write_text};
+use crate::package::load::NamespaceRule;
 use crate::package::names::Namespace;
-use crate::package::source::{Source, Span};
 use crate::package::tree::Tree;
-use crate::package::violation::Code;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -96,30 +94,9 @@ fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outc
     let options = Options { engine: arguments.engine.map(Into::into), charts };
     let found = check(&loaded, &options).context("cannot read the charts")?;
     loaded.diagnostics.extend(found);
-    if loaded.packages.is_empty() && !loaded.has_errors() {
-        nothing_found(arguments, &mut loaded);
-    }
+    findings::add_no_package(&arguments.paths, &mut loaded);
     let packages = loaded.packages.len();
     Ok(Outcome { report: Report::new(loaded.sources, loaded.diagnostics), packages })
-}
-
-/// A run that looked at nothing must not look like one that found nothing.
-fn nothing_found(arguments: &Arguments, loaded: &mut Loaded) {
-    let path = arguments.paths.first().map_or_else(String::new, |path| path.display().to_string());
-    if loaded.sources.is_empty() {
-        loaded.sources.push(Source::new(path, ""));
-    }
-    loaded.diagnostics.push(Diagnostic {
-        code: Code::NoPackage,
-        severity: Severity::Error,
-        source: 0,
-        span: Span::default(),
-        package: None,
-        component: None,
-        message: "there is no Package here".into(),
-        help: "a Package begins with `apiVersion: windlass.dev/v1alpha1` and `kind: Package`".into(),
-        fix: None,
-    });
 }
 
 /// The root that was named; else every directory from the first path up to the

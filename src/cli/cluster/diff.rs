@@ -5,9 +5,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::{ClusterArguments, block_on};
-use crate::cli::{Exit, Streams, paths};
+use crate::cli::{Exit, Streams, findings, paths};
 use crate::package::check::{Options, check};
-use crate::package::diagnostic::{Report, Severity, Style, write_text};
 use crate::package::load::NamespaceRule;
 use crate::package::names::Namespace;
 use crate::report::diff;
@@ -34,11 +33,9 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
         let found = check(&loaded, &Options::default())?;
         loaded.diagnostics.extend(found);
-        loaded.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        findings::add_no_package(&arguments.paths, &mut loaded);
         if loaded.has_errors() {
-            let style = if streams.color_stderr { Style::Colored } else { Style::Plain };
-            let report = Report::new(loaded.sources, loaded.diagnostics);
-            streams.stderr.write_all(write_text(&report, style).as_bytes())?;
+            findings::write_errors(loaded, streams)?;
             return Ok(Exit::Findings);
         }
         let mut differs = false;

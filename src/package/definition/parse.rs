@@ -318,8 +318,8 @@ impl Parser {
         let mut relative = |pointer: String, path: &str| {
             let parsed = RelativePath::parse(path);
             if parsed.is_none() {
-                let message = format!("`{path}` leads out of the source");
-                self.report(Code::PathEscapes, pointer, message, "write a path below the root, without `..`");
+                let (message, help) = path_fault(path);
+                self.report(Code::PathEscapes, pointer, message, help);
             }
             parsed
         };
@@ -375,6 +375,14 @@ impl Parser {
             failed: entry.failed.clone(),
         })
     }
+}
+
+/// Why a path is none, and what to write.
+fn path_fault(path: &str) -> (String, &'static str) {
+    if path.contains('\\') {
+        return (format!("`{path}` has backslashes"), "write `/` between directories: a source is no Windows drive");
+    }
+    (format!("`{path}` leads out of the source"), "write a path below the root, without `..`")
 }
 
 /// `did you mean …?` for the closest of `candidates`, or the one that `text` is

@@ -87,6 +87,7 @@ fn repositories_with_ports_and_odd_paths_are_accepted(#[case] repository: &str) 
     "WL005 /spec/components/0/chart/repository: `oci://x.org/charts/x:1.0.0` names a tag or a digest"
 )]
 #[case::path_up("{name: a, path: ../../x}", "WL016 /spec/components/0/path: `../../x` leads out of the source")]
+#[case::path_of_windows("{name: a, path: 'charts\\a'}", "WL016 /spec/components/0/path: `charts\\a` has backslashes")]
 #[case::path_absolute("{name: a, path: /etc}", "WL016 /spec/components/0/path: `/etc` leads out of the source")]
 #[case::values_file_up(
     "{name: a, path: p, valuesFiles: [a/../../x]}",

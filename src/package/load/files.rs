@@ -157,14 +157,26 @@ fn add_bytes(bytes: &[u8], shown: &str, named: bool, namespace: &NamespaceRule, 
             loaded.sources.push(Source::new(shown, text));
             read_text(loaded.sources.len() - 1, named, namespace, loaded);
         }
-        Ok(_) => report(loaded, shown, Code::NotText, "the file is binary".into(), ""),
+        Ok(text) => {
+            let message = format!("the file is binary: there is a NUL in line {}", line_of(text.find('\0'), bytes));
+            report(loaded, shown, Code::NotText, message, NO_TEXT);
+        }
         Err(error) => {
             let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-            let message = format!("the file is no UTF-8 text, from byte {} on", error.valid_up_to());
-            let help = if utf16 { "it looks like UTF-16: save it as UTF-8" } else { "" };
+            let line = line_of(Some(error.valid_up_to()), bytes);
+            let message = format!("the file is no UTF-8 text, from line {line} on (byte {})", error.valid_up_to());
+            let help = if utf16 { "it looks like UTF-16: save it as UTF-8" } else { NO_TEXT };
             report(loaded, shown, Code::NotText, message, help);
         }
     }
+}
+
+/// What to do with a file that is no text.
+const NO_TEXT: &str = "save it as UTF-8 text, or move it elsewhere if it is no manifest";
+
+fn line_of(offset: Option<usize>, bytes: &[u8]) -> usize {
+    let before = offset.and_then(|offset| bytes.get(..offset)).unwrap_or_default();
+    before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 fn report(loaded: &mut Loaded, shown: &str, code: Code, message: String, help: &str) {

@@ -165,7 +165,7 @@ fn other_kinds_are_kept_apart() {
     "error -:4:3 WL023 Packages in a List are not read"
 )]
 #[case::template("apiVersion: v1\nkind: {{ .Kind }}", "error -:2:8 WL001 a map cannot be a key")]
-#[case::binary("a\0b", "error -:1:1 WL021 the file is binary")]
+#[case::binary("a\n\0b", "error -:1:1 WL021 the file is binary: there is a NUL in line 2")]
 fn documents_that_are_nothing_to_us_say_why(#[case] text: &str, #[case] message: &str) {
     assert_eq!(messages(&load_text(text))[0], message);
 }
