@@ -146,7 +146,16 @@ fn parameters_choose_engine_path_depth_and_waves() {
     "there is no parameter `ouput`, only output, engine, path, recurse, waves: did you mean `output`?"
 )]
 #[case::value(r#"[{"name":"output","string":"Native"}]"#, "parameter `output` is `Native`: write package or native")]
-#[case::list(r#"[{"name":"waves","array":["on"]}]"#, "parameter `waves` is a list: write on or off")]
+#[case::list(r#"[{"name":"waves","array":["on"]}]"#, "parameter `waves` is a list: write on or off, under `string`")]
+#[case::map(
+    r#"[{"name":"engine","map":{"argo":"yes"}}]"#,
+    "parameter `engine` is a map: write argo or flux, under `string`"
+)]
+#[case::empty(r#"[{"name":"recurse","string":""}]"#, "parameter `recurse` is empty: write true or false")]
+#[case::twice(
+    r#"[{"name":"output","string":"native"},{"name":"output","string":"package"}]"#,
+    "parameter `output` is there twice: remove one"
+)]
 #[case::outside(
     r#"[{"name":"path","string":"../.."}]"#,
     "parameter `path` is `../..`: write a path below the Application's, without `..`"

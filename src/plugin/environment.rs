@@ -1,5 +1,7 @@
 //! What Argo CD tells a plugin, parsed once.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -73,6 +75,9 @@ pub enum EnvironmentError {
         /// The name that was probably meant.
         help: String,
     },
+    /// A parameter is there more than once.
+    #[error("parameter `{0}` is there twice: remove one")]
+    Twice(String),
     /// A parameter has a value that means nothing.
     #[error("parameter `{name}` is {found}: write {expected}")]
     Value {
@@ -81,7 +86,7 @@ pub enum EnvironmentError {
         /// What it is.
         found: String,
         /// What it can be.
-        expected: &'static str,
+        expected: String,
     },
 }
 
@@ -144,7 +149,11 @@ impl Parameters {
         }
         let stated: Option<Vec<Stated>> =
             serde_json::from_str(text).map_err(|error| EnvironmentError::NotParameters(error.to_string()))?;
+        let mut names = BTreeSet::new();
         for one in stated.unwrap_or_default() {
+            if !names.insert(one.name.clone()) {
+                return Err(EnvironmentError::Twice(one.name));
+            }
             parameters.set(one)?;
         }
         Ok(parameters)
@@ -158,11 +167,13 @@ impl Parameters {
             return Err(EnvironmentError::UnknownParameter { name, help });
         }
         let found = match (&string, &array, &map) {
+            (Some(text), ..) if text.is_empty() => "empty".to_owned(),
             (Some(text), ..) => format!("`{text}`"),
             (None, Some(_), _) => "a list".to_owned(),
             (None, None, Some(_)) => "a map".to_owned(),
             (None, None, None) => return Ok(()),
         };
+        let under = if string.is_none() { ", under `string`" } else { "" };
         let text = string.unwrap_or_default();
         let expected = match name.as_str() {
             "output" => one_of(&text, [("package", Output::Package), ("native", Output::Native)], &mut self.output)
@@ -181,7 +192,10 @@ impl Parameters {
                 None => Some("a path below the Application's, without `..`"),
             },
         };
-        expected.map_or(Ok(()), |expected| Err(EnvironmentError::Value { name, found, expected }))
+        match expected {
+            Some(expected) => Err(EnvironmentError::Value { name, found, expected: format!("{expected}{under}") }),
+            None => Ok(()),
+        }
     }
 }
 
