@@ -6,6 +6,7 @@ mod controller;
 mod crds;
 mod directory;
 mod engine;
+mod findings;
 mod graph;
 mod import;
 mod output;
@@ -18,7 +19,7 @@ mod validate;
 
 use clap::{Parser, Subcommand};
 
-pub use streams::{EXIT_IO, Exit, Streams};
+pub use streams::{EXIT_IO, Exit, Named, Streams};
 
 /// Ordered upgrades of software made of several Helm releases, on Flux and Argo CD.
 #[derive(Debug, Parser)]

@@ -112,6 +112,8 @@ codes! {
     NoPackage = 45,
     /// An expression that has no answer on any object.
     NeverAnswers = 46,
+    /// A field that has no effect where it stands.
+    NoEffect = 47,
 }
 
 impl fmt::Display for Code {

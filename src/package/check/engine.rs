@@ -1,7 +1,7 @@
 //! What the chosen engine makes of a Package.
 
 use super::Findings;
-use crate::api::Engine;
+use crate::api::{Component, Engine};
 use crate::package::definition::engine_rules;
 use crate::package::load::LoadedPackage;
 use crate::package::violation::{Code, Violation};
@@ -16,12 +16,23 @@ pub fn check(package: &LoadedPackage, engine: Option<Engine>, findings: &mut Fin
     }
     if engine == Engine::Argo {
         for (index, component) in typed.spec.components.iter().enumerate() {
-            if component.install.as_ref().is_some_and(|install| !install.health_check_exprs.is_empty()) {
-                let pointer = format!("/spec/components/{index}/install/healthCheckExprs");
-                let message = "healthCheckExprs are ignored on engine argo";
-                let help = "use readyWhen, which both engines wait for";
-                findings.warning(package, Violation::new(Code::IgnoredOnEngine, pointer, message).help(help));
-            }
+            ignored_on_argo(package, &format!("/spec/components/{index}"), component, findings);
         }
+    }
+}
+
+/// Fields that Argo CD has other means for.
+fn ignored_on_argo(package: &LoadedPackage, at: &str, component: &Component, findings: &mut Findings<'_>) {
+    let mut ignored = |field: &str, message: &str, help: &str| {
+        let violation = Violation::new(Code::IgnoredOnEngine, format!("{at}/{field}"), message).help(help);
+        findings.warning(package, violation);
+    };
+    if component.install.as_ref().is_some_and(|install| !install.health_check_exprs.is_empty()) {
+        let help = "use readyWhen, which both engines wait for";
+        ignored("install/healthCheckExprs", "healthCheckExprs are ignored on engine argo", help);
+    }
+    if component.chart.as_ref().is_some_and(|chart| chart.secret_ref.is_some()) {
+        let help = "give Argo CD the credentials of the repository, `argocd repo add`, and remove it here";
+        ignored("chart/secretRef", "chart.secretRef is ignored on engine argo", help);
     }
 }

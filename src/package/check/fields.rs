@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::conditions::stays_true;
-use crate::api::{Component, wellknown};
+use crate::api::{Component, Install, wellknown};
 use crate::package::load::LoadedPackage;
 use crate::package::pointer::{Pointer, escape};
 use crate::package::range::Range;
@@ -40,6 +40,10 @@ fn component(package: &LoadedPackage, at: &str, component: &Component, findings:
         let pointer = format!("{at}/valuesFrom/{index}/name");
         findings.warning(package, Violation::new(Code::UnhashedValuesFrom, pointer, message).help(help));
     }
+    if let Some(install) = component.install.as_ref().filter(|install| install.phase.is_some()) {
+        without_effect_on_a_hook(package, at, install, findings);
+        return;
+    }
     let ready_when = component.install.iter().flat_map(|install| &install.ready_when).enumerate();
     for (index, entry) in ready_when {
         let Some(condition) =
@@ -53,6 +57,22 @@ fn component(package: &LoadedPackage, at: &str, component: &Component, findings:
             let pointer = format!("{at}/install/readyWhen/{index}/condition");
             findings.warning(package, Violation::new(Code::StaysTrue, pointer, message).help(help));
         }
+    }
+}
+
+/// A hook runs once and is gone: its release alone says how it went, and nothing
+/// is left that could be replaced.
+fn without_effect_on_a_hook(package: &LoadedPackage, at: &str, install: &Install, findings: &mut Findings<'_>) {
+    let mut no_effect = |field: &str, help: &str| {
+        let message = format!("{field} has no effect on a hook");
+        let violation = Violation::new(Code::NoEffect, format!("{at}/install/{field}"), message).help(help);
+        findings.warning(package, violation);
+    };
+    if !install.ready_when.is_empty() {
+        no_effect("readyWhen", "a hook is done when its release is: let a Job of the chart wait for what it needs");
+    }
+    if install.replace == Some(true) {
+        no_effect("replace", "a hook is installed anew for each upgrade: remove it");
     }
 }
 

@@ -135,6 +135,19 @@ fn conditions_that_stay_true_are_warned_of(
     assert_eq!(found.iter().any(|line| line.contains("WL041")), warned, "{found:?}");
 }
 
+#[rstest]
+#[case::ready_when("readyWhen: [{apiVersion: apps/v1, kind: Deployment, name: x, condition: Available}]", "readyWhen")]
+#[case::replace("replace: true", "replace")]
+fn fields_without_effect_on_a_hook_are_warned_of(#[case] field: &str, #[case] name: &str) {
+    let on_a_hook = component(&format!("install: {{phase: PreUpgrade, {field}}}"));
+    let found = found(&on_a_hook);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("warning 5:"), "{found:?}");
+    assert!(found[0].ends_with(&format!("WL047 {name} has no effect on a hook")), "{found:?}");
+    let elsewhere = self::found(&component(&format!("install: {{{field}}}")));
+    assert!(elsewhere.iter().all(|line| !line.contains("WL047")), "{elsewhere:?}");
+}
+
 #[test]
 fn a_condition_that_must_be_false_says_something() {
     let entry = "install: {readyWhen: [{apiVersion: apps/v1, kind: Deployment, name: x, condition: Available, status: \"False\"}]}";
@@ -247,6 +260,12 @@ fn health_checks_have_the_variables_of_flux() {
 #[case::health(
     Engine::Argo,
     "install: {healthCheckExprs: [{apiVersion: v1, kind: A, current: \"true\"}]}",
+    "warning",
+    "WL042"
+)]
+#[case::secret(
+    Engine::Argo,
+    "install: {}}, {name: b, chart: {repository: \"https://x.example\", name: b, version: 1.0.0, secretRef: {name: s}}",
     "warning",
     "WL042"
 )]
