@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 
-.PHONY: help examples test explore lint deny generate bench
+.PHONY: help examples test explore lint deny generate bench static static-path
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -44,6 +44,15 @@ generate: ## write manifests/crds and the editor schema from the types
 	$(CARGO) build --quiet
 	target/debug/windlass crds > manifests/crds/windlass.dev.yaml
 	target/debug/windlass crds --json-schema > manifests/schema/package.schema.json
+
+# Without --target the flag would also reach procedural macros, which cannot be static.
+PROFILE ?= release
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+static: ## one binary that needs no library of the system; PROFILE=dist for the smallest
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --quiet --locked --bin windlass --profile $(PROFILE) --target $(HOST) --target-dir target/static
+
+static-path: ## where `static` puts it
+	@echo target/static/$(HOST)/$(PROFILE)/windlass
 
 bench: ## benchmarks; fail when the counted work exceeds its bar
 	$(CARGO) bench

@@ -53,7 +53,7 @@ fn key(name: &str) -> why::Key {
 
 fn found(packages: Vec<Package>) -> Found {
     let packages = packages.into_iter().map(|package| (key(package.metadata.name.as_deref().unwrap()), package));
-    Found { packages: packages.collect::<BTreeMap<_, _>>(), children: Vec::new() }
+    Found { packages: packages.collect::<BTreeMap<_, _>>(), ..Found::default() }
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct Found {
     pub packages: BTreeMap<Key, Package>,
     /// HelmReleases and Applications with our labels.
     pub children: Vec<Map<String, Value>>,
+    /// What could not be read for want of rights.
+    pub unread: Vec<String>,
 }
 
 /// The Packages that hold one up, directly.

@@ -1,17 +1,23 @@
 # The test bench: Kubernetes, Flux and Argo CD on loopback. See docs/development.md.
 
-.PHONY: bench-tools e2e soak bench-up bench-down
+.PHONY: bench-tools e2e soak compare scale bench-up bench-down
 
 CARGO ?= cargo
 
 bench-tools: ## build what is missing of the bench's programs; about 20 minutes the first time
 	@tests/bench/tools.sh build
 
-e2e: bench-tools ## end-to-end tests; E2E=name runs those whose names contain it
+e2e: bench-tools static ## end-to-end tests; E2E=name runs those whose names contain it
 	$(CARGO) test --test e2e -- $(E2E)
 
-soak: bench-tools ## end-to-end tests that take long or measure, one at a time; not part of CI
-	$(CARGO) test --test e2e -- --ignored --test-threads=1 $(E2E)
+soak: bench-tools static ## end-to-end tests that take long or measure, one at a time; not part of CI
+	$(CARGO) test --test e2e -- --ignored --test-threads=1 --skip compare:: --skip scale:: $(E2E)
+
+compare: bench-tools ## an upgrade by Flux, by Argo CD and by Windlass on both, side by side; not part of CI
+	$(CARGO) test --test e2e -- --ignored --test-threads=1 compare::
+
+scale: bench-tools static ## 1,000 Packages with 5,000 releases; not part of CI
+	$(CARGO) test --test e2e -- --ignored --test-threads=1 scale::
 
 BENCH ?= --flux --argocd
 bench-up: bench-tools ## a bench by hand; BENCH="--nodes 20 --flux --helm-controller --argocd" says what

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::api::ListParams;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::stage::{APPLICATION, Runs, Stage, tell};
@@ -198,6 +199,25 @@ pub async fn a_controller_killed_after_each_write_comes_to_the_same_end(bench: &
         let ours = stage.operations(&log, component).into_iter().flatten().count();
         assert!((1..=2).contains(&ours), "{ours} operations of {component}\n{}", tell(&log));
     }
+}
+
+pub async fn argo_cd_may_stand_still_for_a_minute(bench: &Bench) {
+    let stage = Stage::set(bench, "still").await;
+    stage.wants(package(&stage, "1.0.0", ["1.0.0"; 3]).await).await;
+    stage.runs("1.0.0", MOVED_WITHIN).await;
+    let position = stage.recorder.complete().await.len();
+    stage.wants(package(&stage, "1.1.0", ["1.1.0"; 3]).await).await;
+    stage.has_moved("middle", MOVED_WITHIN).await;
+    let controller = &bench.argocd().await.application_controller;
+    controller.signal(Signal::STOP);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    controller.signal(Signal::CONT);
+    stage.runs("1.1.0", MOVED_WITHIN * 2).await;
+    let log = stage.recorder.complete().await.split_off(position);
+    let chain = [Runs::Map("base", "1.1.0"), Runs::Deployment("middle", "1.1.0"), Runs::Map("roof", "1.1.0")];
+    stage.moved_in_order(&log, &chain);
+    let made = log.iter().filter(|entry| entry.kind == "Job" && entry.change == Change::Added).count();
+    assert_eq!(made, 1, "{}", tell(&log));
 }
 
 /// By the next attempt, Argo CD's own or ours.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use kube::api::{Api, DynamicObject};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::bench::Bench;
@@ -83,6 +84,43 @@ pub async fn lost_watches_and_an_absent_api_server_change_nothing(bench: &Bench)
     stage.judge().await;
 }
 
+/// For longer than any watch or retry is patient; and with nothing left to begin from again.
+pub async fn a_long_absence_and_a_forgotten_history_change_nothing(bench: &Bench) {
+    let stage = Stage::set(bench, "absent").await;
+    let (proxy, _controller, _directory) = stage.controller_through_proxy().await;
+    stage.wants("1.0.0").await;
+    stage.runs("1.0.0").await;
+    stage.wants("1.1.0").await;
+    let disturb = async {
+        for round in 0.. {
+            let before = stage.writes();
+            stage.another_write(before).await;
+            match round {
+                3 => {
+                    proxy.set_down(true);
+                    tokio::time::sleep(Duration::from_secs(20)).await;
+                    proxy.set_down(false);
+                }
+                6 | 9 => {
+                    bench.control_plane().await.compact().await;
+                    proxy.expire(12);
+                }
+                12 => {
+                    stage.helm_controller.signal(Signal::STOP);
+                    tokio::time::sleep(Duration::from_secs(60)).await;
+                    stage.helm_controller.signal(Signal::CONT);
+                }
+                _ => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = disturb => {}
+        () = stage.runs_within("1.1.0", Duration::from_secs(240)) => {}
+    }
+    stage.judge().await;
+}
+
 pub async fn of_two_controllers_one_acts_and_the_other_takes_over(bench: &Bench) {
     let stage = Stage::set(bench, "two").await;
     let kubeconfig = &bench.control_plane().await.kubeconfig;
@@ -112,7 +150,7 @@ struct Stage<'a> {
     charts: String,
     recorder: Recorder,
     packages: Api<DynamicObject>,
-    _helm_controller: Process,
+    helm_controller: Process,
 }
 
 impl<'a> Stage<'a> {
@@ -126,7 +164,7 @@ impl<'a> Stage<'a> {
         let selector = format!("--watch-label-selector=windlass.dev/package={name}");
         let helm_controller = bench.helm_controller(&[&selector]).await;
         let charts = bench.charts().await.url.clone();
-        Self { bench, name, charts, recorder, packages, _helm_controller: helm_controller }
+        Self { bench, name, charts, recorder, packages, helm_controller }
     }
 
     async fn controller_through_proxy(&self) -> (Proxy, Process, tempfile::TempDir) {
@@ -154,12 +192,16 @@ impl<'a> Stage<'a> {
     }
 
     async fn runs(&self, version: &str) {
+        self.runs_within(version, DEADLINE).await;
+    }
+
+    async fn runs_within(&self, version: &str, deadline: Duration) {
         let check = |log: &[Entry]| {
             let package = log.iter().rev().find(|entry| entry.kind == PACKAGE.1).map(|entry| entry.object.clone());
             let package = package.unwrap_or_default();
             if is_done(&package, version) { Ok(()) } else { Err(format!("{}\n{}", package["status"], describe(log))) }
         };
-        self.recorder.until(DEADLINE, &format!("{version} runs"), check).await;
+        self.recorder.until(deadline, &format!("{version} runs"), check).await;
     }
 
     async fn is_done(&self, version: &str) -> bool {
@@ -173,7 +215,7 @@ impl<'a> Stage<'a> {
 
     async fn another_write(&self, seen: usize) {
         let check = |log: &[Entry]| if writes(log) > seen { Ok(()) } else { Err(format!("{seen} writes")) };
-        self.recorder.until(DEADLINE, "another write", check).await;
+        self.recorder.until(DEADLINE * 2, "another write", check).await;
     }
 
     async fn judge(&self) {

@@ -13,6 +13,7 @@ mod support;
 
 mod admission;
 mod argocd;
+mod compare;
 mod control_plane;
 mod controller;
 mod emitted;
@@ -21,6 +22,8 @@ mod faults;
 mod flux;
 mod gaps;
 mod git_to_argo;
+mod git_to_flux;
+mod image;
 mod native_flux;
 mod operate;
 mod parent;
@@ -29,6 +32,8 @@ mod pods;
 mod processes;
 mod rights;
 mod rollouts_on_argo;
+mod scale;
+mod soak;
 mod stage;
 mod stand_in;
 
@@ -36,11 +41,11 @@ mod stand_in;
 const TESTS_AT_ONCE: usize = 6;
 
 macro_rules! trials {
-    ($bench:expr; $($name:path),+ $(,)?) => {
+    ($bench:expr, $run:ident; $($name:path),+ $(,)?) => {
         vec![$({
             let bench = Arc::clone(&$bench);
             let name = stringify!($name).replace(' ', "");
-            Trial::test(name.clone(), move || bench.started().run(&name, $name))
+            Trial::test(name.clone(), move || bench.started().$run(&name, $name))
         }),+]
     };
 }
@@ -81,13 +86,18 @@ fn run_tests() -> ExitCode {
         Err(_) => Tools::default(),
     };
     let bench = Arc::new(Lazy { tools, bench: OnceLock::new() });
-    // Those that take long, or that measure: `make soak`.
-    let long = trials![bench;
+    // Those that take long, or that measure: `make soak`, `compare`, `scale`.
+    let long = trials![bench, run_long;
         gaps::the_next_one_follows_at_once_on_argo_cd,
         gaps::the_next_one_follows_at_once_on_flux,
+        faults::a_long_absence_and_a_forgotten_history_change_nothing,
+        failures_on_argo::argo_cd_may_stand_still_for_a_minute,
+        soak::ten_minutes_without_events_write_nothing_but_the_lease,
+        compare::a_chain_and_a_wide_commit_side_by_side,
+        scale::a_thousand_packages_cost_little,
     ];
     let long = long.into_iter().map(|trial| trial.with_ignored_flag(true));
-    let trials = trials![bench;
+    let trials = trials![bench, run;
         // What takes longest first.
         stand_in::writes_what_the_real_controller_wrote,
         emitted::argo_cd_sees_no_difference_after_the_first_sync,
@@ -97,6 +107,7 @@ fn run_tests() -> ExitCode {
         faults::writes_that_fail_or_whose_answers_are_lost_change_nothing,
         faults::lost_watches_and_an_absent_api_server_change_nothing,
         rights::the_controller_works_with_exactly_its_role,
+        image::one_static_binary_does_everything_in_an_empty_root,
         operate::a_failed_upgrade_is_explained_and_taken_back_by_hand,
         operate::a_running_release_is_taken_over_from_git,
         controller::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
@@ -106,6 +117,8 @@ fn run_tests() -> ExitCode {
         failures_on_argo::a_chart_that_is_published_late_is_taken,
         failures_on_argo::a_failed_upgrade_is_left_and_mended_forward,
         git_to_argo::a_package_goes_from_git_to_its_workloads_and_away,
+        git_to_flux::a_package_goes_from_git_to_its_workloads_and_away,
+        git_to_flux::a_package_is_moved_and_renamed_without_touching_workloads,
         rollouts_on_argo::an_application_is_taken_over_as_it_runs,
         rollouts_on_argo::a_chain_moves_in_order_and_is_uninstalled_in_reverse,
         plugin::native_applications_move_in_waves_and_are_pruned_in_reverse,

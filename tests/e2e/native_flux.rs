@@ -50,8 +50,28 @@ pub async fn plain_depends_on_lets_dependents_go_first(bench: &Bench) {
     assert!(early > 0, "this time no dependent went before its base:\n{}", describe(&log));
 }
 
+/// The wide commit of [`Set`], plain and ours, as two lines of a table.
+pub async fn wide_commits(bench: &Bench) {
+    for (name, form) in [("dependsOn", Form::Plain), ("dependsOn with readyExpr", Form::Ours)] {
+        let set = Set::install(bench, "wide", form).await;
+        let before = set.moved("first").await.len();
+        set.commit("second").await;
+        let log = set.moved("second").await;
+        let (base, middle) = (set.proven(&log, BASE, 2), set.proven(&log, MIDDLE, 2));
+        let early = dependents().filter(|name| set.write_of(&log, name, 2) < middle).count()
+            + usize::from(set.write_of(&log, MIDDLE, 2) < base);
+        let took = log[log.len() - 1].seen.duration_since(log[before].seen);
+        eprintln!(
+            "compare: {} releases in one commit, Flux with {name}: {took:.1?}, {early} went too early",
+            DEPENDENTS + 2
+        );
+        assert!(form == Form::Plain || early == 0);
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+pub enum Form {
+    /// With our expressions.
     Ours,
     /// `dependsOn` with names alone.
     Plain,
@@ -196,7 +216,7 @@ impl<'a> Set<'a> {
 }
 
 /// helm-controller has done what the spec says.
-fn settled(release: &Value) -> bool {
+pub fn settled(release: &Value) -> bool {
     crate::support::wait::holds(release, "Ready").is_ok()
         && release["status"]["observedGeneration"] == release["metadata"]["generation"]
         && release["status"]["history"][0]["status"] == "deployed"

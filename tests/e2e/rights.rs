@@ -1,17 +1,20 @@
 //! What the controller may do: exactly its role, and what a Package's account may do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
 use serde_json::{Value, json};
 
 use crate::support::bench::Bench;
 use crate::support::cluster::{documents, to_json};
 use crate::support::tools::repository;
-use crate::support::wait::until;
+use crate::support::wait::{until, until_true};
+use crate::support::windlass::run;
 
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -25,7 +28,7 @@ pub async fn the_controller_works_with_exactly_its_role(bench: &Bench) {
     bench.own_crds().await;
     let cluster = bench.cluster().await;
     let namespace = cluster.namespace("rights").await;
-    for file in ["controller/namespace.yaml", "controller/rbac.yaml"] {
+    for file in ["controller/namespace.yaml", "controller/rbac.yaml", "controller/users.yaml"] {
         apply_file(bench, "", file).await;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -65,6 +68,8 @@ pub async fn the_controller_works_with_exactly_its_role(bench: &Bench) {
     cluster.apply(&namespace, package(bench, &namespace, "1.1.0").await).await;
     reaches(&packages, &namespace, "Ready", "1.1.0").await;
 
+    people_may_do_what_their_roles_say(bench, &namespace, directory.path()).await;
+
     // The account loses its rights before its Package goes: nothing is dropped in silence.
     let bindings = cluster.dynamic(RBAC, "RoleBinding", &namespace).await;
     cluster.delete(&bindings, &format!("{namespace}-installs"), SOON).await;
@@ -79,6 +84,47 @@ pub async fn the_controller_works_with_exactly_its_role(bench: &Bench) {
         .await;
     let maps = cluster.dynamic("v1", "ConfigMap", &namespace).await;
     assert!(maps.get_opt("conf-cm").await.expect("an answer").is_none(), "what the release had is gone");
+}
+
+/// Somebody with `view` looks, and is told what is left out; only `windlass-edit` may write.
+async fn people_may_do_what_their_roles_say(bench: &Bench, namespace: &str, directory: &Path) {
+    let cluster = bench.cluster().await;
+    let person = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "person"}});
+    cluster.apply(namespace, person).await;
+    let allow = async |role: &str| {
+        let mut allowed = binding("RoleBinding", namespace, role, role);
+        allowed["subjects"][0]["name"] = "person".into();
+        cluster.apply(namespace, allowed).await;
+    };
+    allow("view").await;
+    let kubeconfig = kubeconfig_of(bench, directory.join("person"), namespace, "person").await.display().to_string();
+    let windlass = |command: &str| run([command, namespace, "-n", namespace, "--kubeconfig", &kubeconfig]);
+    let looked = until_true(SOON, "the role takes effect", async || {
+        let looked = windlass("why");
+        if looked.success { Ok(looked) } else { Err(looked.stderr) }
+    })
+    .await;
+    assert!(looked.stdout.contains("is ready: Ready"), "{looked:?}");
+    assert!(looked.stderr.contains(&format!("note: you may not list helmreleases in {namespace}")), "{looked:?}");
+    for command in ["status", "history"] {
+        let looked = windlass(command);
+        assert!(looked.success && looked.stdout.contains("1.1.0"), "{looked:?}");
+    }
+    let patched = async || {
+        let client = Client::try_from(config_of(&kubeconfig).await).expect("a client");
+        let packages: Api<windlass::api::Package> = Api::namespaced(client, namespace);
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {"windlass.dev/retry": "by-hand"}}}));
+        packages.patch(namespace, &PatchParams::default(), &patch).await.map(drop).map_err(|error| error.to_string())
+    };
+    let refused = patched().await.expect_err("a refusal");
+    assert!(refused.contains("cannot patch resource"), "{refused}");
+    allow("windlass-edit").await;
+    until_true(SOON, "the role takes effect", patched).await;
+}
+
+async fn config_of(kubeconfig: &str) -> Config {
+    let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.expect("a configuration")
 }
 
 /// An account that Helm can install with.

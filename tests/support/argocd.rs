@@ -38,6 +38,8 @@ pub const APPLICATION: (&str, &str) = ("argoproj.io/v1alpha1", "Application");
 /// A running Argo CD without API server and user interface.
 pub struct ArgoCd {
     cluster: Cluster,
+    /// What syncs Applications.
+    pub application_controller: Process,
     _programs: Vec<Process>,
 }
 
@@ -78,10 +80,10 @@ impl ArgoCd {
         // The repo-server looks for the plugin's socket when it is asked.
         let ((redis, redis_process), cmp_server) = tokio::join!(redis, plugin);
         let (repo_server, repo_process) = installation.repo_server(&redis).await;
-        let controller = installation.application_controller(&redis, &repo_server).await;
-        let mut programs = vec![redis_process, repo_process, controller];
+        let application_controller = installation.application_controller(&redis, &repo_server).await;
+        let mut programs = vec![redis_process, repo_process];
         programs.extend(cmp_server);
-        Self { cluster: cluster.clone(), _programs: programs }
+        Self { cluster: cluster.clone(), application_controller, _programs: programs }
     }
 
     /// Merges entries into `argocd-cm`.

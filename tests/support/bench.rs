@@ -29,6 +29,8 @@ pub struct Options {
     pub plugin: Option<Plugin>,
     /// A test that takes longer has failed.
     pub test_limit: Duration,
+    /// The same for those that are not part of CI.
+    pub long_test_limit: Duration,
     /// Where logs are kept when a test failed.
     pub kept_logs: PathBuf,
 }
@@ -43,6 +45,7 @@ impl Default for Options {
             nodes: 5,
             plugin,
             test_limit: Duration::from_secs(180),
+            long_test_limit: Duration::from_secs(2400),
             kept_logs: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("e2e-logs"),
         }
     }
@@ -88,8 +91,16 @@ impl Bench {
 
     /// Runs one test: it fails when it panics, takes too long, or a program ends.
     pub fn run(&self, name: &str, test: impl AsyncFnOnce(&Self)) -> Result<(), Failed> {
+        self.run_within(self.options.test_limit, name, test)
+    }
+
+    /// The same for a test that takes its time.
+    pub fn run_long(&self, name: &str, test: impl AsyncFnOnce(&Self)) -> Result<(), Failed> {
+        self.run_within(self.options.long_test_limit, name, test)
+    }
+
+    fn run_within(&self, limit: Duration, name: &str, test: impl AsyncFnOnce(&Self)) -> Result<(), Failed> {
         let _time = Time::of(name);
-        let limit = self.options.test_limit;
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -187,16 +198,40 @@ impl Bench {
 
     /// A controller for one namespace with a kubeconfig and arguments of its own.
     pub async fn controller_as(&self, kubeconfig: &Path, namespace: &str, arguments: &[&str]) -> Process {
-        let program = |[port]: [u16; 1]| {
+        let binary = || {
             Program::new(&format!("controller-{namespace}"), PathBuf::from(env!("CARGO_BIN_EXE_windlass")))
                 .env_path("KUBECONFIG", kubeconfig)
+        };
+        self.controller_of(binary, namespace, arguments).await
+    }
+
+    /// A controller for one namespace by another way of running our program.
+    pub async fn controller_of(&self, binary: impl Fn() -> Program, namespace: &str, arguments: &[&str]) -> Process {
+        self.controller_on_port(binary, namespace, arguments).await.1
+    }
+
+    /// The same, with the port of its metrics.
+    pub async fn controller_on_port(
+        &self,
+        binary: impl Fn() -> Program,
+        namespace: &str,
+        arguments: &[&str],
+    ) -> (u16, Process) {
+        let program = |[port]: [u16; 1]| {
+            binary()
                 .argument("controller")
                 .arguments(arguments.iter().copied())
                 .argument(format!("--watch-namespace={namespace}"))
                 .argument(format!("--listen=127.0.0.1:{port}"))
         };
         let ready = async |[port]: [u16; 1]| http::get(port, "/readyz").await.map(drop);
-        self.processes.start(program, ready).await.1
+        let ([port], process) = self.processes.start(program, ready).await;
+        (port, process)
+    }
+
+    /// How long the bench has been up.
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Our own kinds are served.

@@ -16,6 +16,8 @@ pub struct ControlPlane {
     pub kubeconfig: PathBuf,
     /// `https://127.0.0.1:<port>`
     pub server: String,
+    /// `http://127.0.0.1:<port>`
+    etcd: String,
     _programs: Vec<Process>,
 }
 
@@ -33,7 +35,19 @@ impl ControlPlane {
             start_scheduler(tools, processes, &kubeconfig),
             start_kwok(tools, processes, &kubeconfig, &stages),
         );
-        Self { client, kubeconfig, server, _programs: vec![etcd, apiserver, manager, scheduler, kwok] }
+        let programs = vec![etcd, apiserver, manager, scheduler, kwok];
+        Self { client, kubeconfig, server, etcd: endpoint, _programs: programs }
+    }
+
+    /// Forgets the history of etcd up to now. What is watched from an older state is told that
+    /// this state is gone.
+    pub async fn compact(&self) {
+        let port = self.etcd.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).expect("a port");
+        let status = super::http::post(port, "/v3/maintenance/status", "{}").await.expect("etcd's status");
+        let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        let revision = status["header"]["revision"].clone();
+        let asked = serde_json::json!({"revision": revision, "physical": true}).to_string();
+        super::http::post(port, "/v3/kv/compaction", &asked).await.expect("a compaction");
     }
 }
 

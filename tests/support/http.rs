@@ -133,9 +133,18 @@ fn plain(status: StatusCode, text: &str) -> Response<Body> {
 
 /// The body of a 200 answer on loopback.
 pub async fn get(port: u16, path: &str) -> Result<String, String> {
+    exchange(port, path, format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")).await
+}
+
+/// The body of a 200 answer to JSON on loopback.
+pub async fn post(port: u16, path: &str, body: &str) -> Result<String, String> {
+    let head = format!("POST {path} HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Type: application/json");
+    exchange(port, path, format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())).await
+}
+
+async fn exchange(port: u16, path: &str, request: String) -> Result<String, String> {
     let exchange = async {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
-        let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;

@@ -29,6 +29,8 @@ struct Shared {
     writes: AtomicUsize,
     refused: AtomicUsize,
     down: AtomicBool,
+    /// So many watches are told that the state they begin from is gone.
+    expired: AtomicUsize,
     /// Everything that is being answered ends when this changes.
     cut: watch::Sender<usize>,
 }
@@ -59,6 +61,7 @@ impl Proxy {
             writes: AtomicUsize::default(),
             refused: AtomicUsize::default(),
             down: AtomicBool::default(),
+            expired: AtomicUsize::default(),
             cut: watch::Sender::default(),
         });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
@@ -87,6 +90,12 @@ impl Proxy {
         self.shared.cut.send_modify(|cuts| *cuts += 1);
     }
 
+    /// The next watches are told that the state they begin from is gone, as after a compaction.
+    pub fn expire(&self, watches: usize) {
+        self.shared.expired.store(watches, Ordering::Relaxed);
+        self.cut();
+    }
+
     /// Nobody is there, or somebody again.
     pub fn set_down(&self, down: bool) {
         self.shared.down.store(down, Ordering::Relaxed);
@@ -103,6 +112,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     if shared.down.load(Ordering::Relaxed) {
         return status(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable");
     }
+    if shared.is_expired(&request) {
+        return status(StatusCode::GONE, "Expired");
+    }
     match shared.fault(request.method()) {
         Some(Fault::Refused(code, reason)) => status(code, reason),
         Some(Fault::Lost) => {
@@ -114,6 +126,12 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 impl Shared {
+    fn is_expired(&self, request: &Request) -> bool {
+        let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let left = |left: usize| left.checked_sub(1);
+        watch && self.expired.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
+    }
+
     fn fault(&self, method: &Method) -> Option<Fault> {
         let every = self.every.load(Ordering::Relaxed);
         if every == 0 || method == Method::GET {

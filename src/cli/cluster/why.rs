@@ -2,7 +2,6 @@
 
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
-use serde_json::{Map, Value};
 
 use super::{Cluster, ClusterArguments, block_on};
 use crate::api::wellknown::LABEL_PACKAGE;
@@ -32,6 +31,9 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         let mut found = Found::default();
         found.packages.insert(start.clone(), package);
         gather(&cluster, &start, &mut found).await?;
+        for what in &found.unread {
+            writeln!(streams.stderr, "note: {what}; what they say is left out")?;
+        }
         streams.stdout.write_all(why::write(&start, &found).as_bytes())?;
         Ok(Exit::Ok)
     })
@@ -44,7 +46,7 @@ async fn gather(cluster: &Cluster, start: &Key, found: &mut Found) -> anyhow::Re
         let Some(package) = found.packages.get(&key) else { continue };
         let blockers = why::blockers(package);
         if blockers.is_empty() {
-            found.children.extend(children(cluster, &key).await?);
+            add_children(cluster, &key, found).await?;
         }
         for blocker in blockers {
             if found.packages.contains_key(&blocker) {
@@ -63,9 +65,9 @@ async fn gather(cluster: &Cluster, start: &Key, found: &mut Found) -> anyhow::Re
     Ok(())
 }
 
-/// HelmReleases and Applications of a Package, whichever of the kinds there are.
-async fn children(cluster: &Cluster, package: &Key) -> anyhow::Result<Vec<Map<String, Value>>> {
-    let mut children = Vec::new();
+/// HelmReleases and Applications of a Package, whichever of the kinds there are
+/// and may be read.
+async fn add_children(cluster: &Cluster, package: &Key, found: &mut Found) -> anyhow::Result<()> {
     for kind in [Kind::HelmRelease, Kind::Application] {
         let resource = kind.resource();
         let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), &package.0, &resource);
@@ -73,13 +75,17 @@ async fn children(cluster: &Cluster, package: &Key) -> anyhow::Result<Vec<Map<St
         let list = match bounded(api.list(&selector)).await {
             Ok(list) => list,
             Err(error) if error.is_not_found() => continue,
+            Err(error) if error.is_forbidden() => {
+                found.unread.push(format!("you may not list {} in {}", resource.plural, package.0));
+                continue;
+            }
             Err(error) => return Err(error.into()),
         };
         for object in list.items {
             let mut object = serde_json::to_value(object)?.as_object().cloned().unwrap_or_default();
             object.insert("kind".into(), resource.kind.clone().into());
-            children.push(object);
+            found.children.push(object);
         }
     }
-    Ok(children)
+    Ok(())
 }

@@ -1,0 +1,109 @@
+//! What happens while nothing happens.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::bench::Bench;
+use crate::support::cluster::to_json;
+use crate::support::http;
+use crate::support::processes::Program;
+use crate::support::recorder::{Entry, Recorder};
+use crate::support::wait::until;
+
+const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
+const WATCHED: [(&str, &str); 6] = [
+    PACKAGE,
+    ("windlass.dev/v1alpha1", "PackageRevision"),
+    ("helm.toolkit.fluxcd.io/v2", "HelmRelease"),
+    ("source.toolkit.fluxcd.io/v1", "HelmChart"),
+    ("argoproj.io/v1alpha1", "Application"),
+    ("coordination.k8s.io/v1", "Lease"),
+];
+const SOON: Duration = Duration::from_secs(120);
+/// Longer than the intervals at which the engines look again.
+const IDLE: Duration = Duration::from_secs(660);
+
+pub async fn ten_minutes_without_events_write_nothing_but_the_lease(bench: &Bench) {
+    tokio::join!(bench.flux(), bench.argocd(), bench.own_crds(), bench.charts());
+    let cluster = bench.cluster().await;
+    let namespace = cluster.namespace("idle").await;
+    let recorder = Recorder::start(cluster, &namespace, &WATCHED).await;
+    let selector = format!("--watch-label-selector=windlass.dev/package in ({namespace}-flux,{namespace}-argo)");
+    let _helm_controller = bench.helm_controller(&[&selector]).await;
+    let kubeconfig = &bench.control_plane().await.kubeconfig;
+    let program = || {
+        Program::new("controller-idle", PathBuf::from(env!("CARGO_BIN_EXE_windlass")))
+            .env_path("KUBECONFIG", kubeconfig)
+    };
+    let lease = format!("--lease-namespace={namespace}");
+    let (port, _controller) = bench.controller_on_port(program, &namespace, &[&lease]).await;
+    let packages = cluster.dynamic(PACKAGE.0, PACKAGE.1, &namespace).await;
+    for version in ["1.0.0", "1.1.0"] {
+        for engine in ["flux", "argo"] {
+            let name = format!("{namespace}-{engine}");
+            cluster.apply(&namespace, package(bench, &name, engine, version).await).await;
+        }
+        for engine in ["flux", "argo"] {
+            let name = format!("{namespace}-{engine}");
+            until(&packages, &name, SOON, version, |package| {
+                let status = to_json(package.ok_or("not there")?)["status"].clone();
+                let runs = status["version"] == version && status["conditions"][0]["reason"] == "Ready";
+                if runs { Ok(()) } else { Err(status["summary"].to_string()) }
+            })
+            .await;
+        }
+    }
+    let before = (recorder.complete().await.len(), written(port).await);
+    tokio::time::sleep(IDLE).await;
+    let log = recorder.complete().await.split_off(before.0);
+    let leases = log.iter().filter(|entry| entry.kind == "Lease").count();
+    let (looks, others): (Vec<_>, Vec<_>) =
+        log.iter().filter(|entry| entry.kind != "Lease").partition(is_a_look_of_argo_cd);
+    let others: Vec<String> = others.iter().map(|entry| format!("{} {}", entry.kind, entry.name)).collect();
+    eprintln!(
+        "soak: idle for {IDLE:?}: {} writes of Windlass, {leases} of its Lease, {} looks of Argo CD, {} other writes",
+        written(port).await - before.1,
+        looks.len(),
+        others.len(),
+    );
+    assert_eq!(written(port).await, before.1);
+    assert!(others.is_empty(), "{others:?}");
+}
+
+/// Argo CD compares now and then, and says so in the status.
+fn is_a_look_of_argo_cd(entry: &&Entry) -> bool {
+    let managers = entry.object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    let last = managers.iter().max_by_key(|manager| manager["time"].as_str().unwrap_or_default().to_owned());
+    entry.kind == "Application" && last.is_some_and(|manager| manager["manager"] != "windlass")
+}
+
+/// Windlass's own count of its writes.
+async fn written(port: u16) -> u64 {
+    let text = http::get(port, "/metrics").await.expect("metrics");
+    let lines = text.lines().filter(|line| line.starts_with("windlass_api_writes_total"));
+    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+}
+
+async fn package(bench: &Bench, name: &str, engine: &str, version: &str) -> Value {
+    let repository = &bench.charts().await.url;
+    let chart = |name: &str| json!({"repository": repository, "name": name, "version": version});
+    let release = |component: &str| format!("{engine}-{component}");
+    json!({
+        "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": name},
+        "spec": {
+            "version": version, "engine": engine,
+            "components": [
+                {"name": "conf", "chart": chart("conf"), "install": {"releaseName": release("conf")}},
+                {"name": "web", "chart": chart("app"), "install": {
+                    "releaseName": release("web"), "dependsOn": ["conf"],
+                    "readyWhen": [{
+                        "apiVersion": "apps/v1", "kind": "Deployment", "name": release("web"), "condition": "Available", "settle": "1s",
+                    }],
+                }},
+                {"name": "migrate", "chart": chart("migrate"), "install": {"releaseName": release("migrate"), "phase": "PreUpgrade"}},
+            ],
+        },
+    })
+}
