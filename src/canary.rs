@@ -13,6 +13,7 @@
 //! | the canary: chosen, deleted, soaked | `trial` |
 //! | steps, the end, and what counts as one | `expansion` |
 //! | failed: hold or freeze | `failure` |
+//! | what keeps the first step small | [`guard`] |
 //! | budgets, freezing, who drives | [`strategy`] |
 //! | writes with their preconditions | [`action`] |
 
@@ -23,6 +24,7 @@ mod desk;
 pub mod estimate;
 mod expansion;
 mod failure;
+pub mod guard;
 pub mod health;
 pub mod objects;
 pub mod observation;
@@ -41,8 +43,10 @@ use census::Census;
 use desk::Desk;
 
 pub use action::Action;
+pub use action::{Label, Steering};
 pub use begin::{again, remember};
-pub use observation::Observation;
+pub use expansion::idle;
+pub use observation::{Calm, Observation, Sight};
 pub use settings::Settings;
 
 /// Under which circumstances a decision is made.
@@ -118,6 +122,7 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     let dead = desk.record.dead.clone();
     let dead = dead.iter().map(String::as_str).collect();
     let census = Census::of(desk.seen, daemon_set, hash, &dead, desk.settings);
+    desk.record.template = daemon_set.template;
     if desk.record.phase == RolloutPhase::Successful && census.outdated() == 0 {
         expansion::stays(desk, daemon_set);
         return Standing::Done;

@@ -13,6 +13,7 @@
 //! | who moves, who is only verified again | `turns` |
 //! | one component's turn | `turn`; its clock is the crate's |
 //! | fresh evidence | `evidence` |
+//! | DaemonSets behind a canary: one question to [`crate::canary`] each | `canaries` |
 //! | what failure leads to; retry | `outcome`, [`phase`] |
 //! | settings that move nothing | `settings` |
 //! | the whole package back | `rollback` |
@@ -25,6 +26,7 @@
 //! | conditions and reasons | `headline`, `status` |
 
 mod adopt;
+mod canaries;
 mod cleanup;
 mod compile;
 mod decision;
@@ -73,8 +75,8 @@ use crate::engine::ObjectKey;
 use crate::package::definition::Definition;
 use crate::package::violation::Violation;
 
-pub use decision::{Action, Decision, Event, Precondition, Record};
-pub use needs::{Needs, needs};
+pub use decision::{Action, Decision, Event, Precondition, Record, RolloutEvent, RolloutEventReason};
+pub use needs::{Depth, Needs, needs};
 pub use peer::{Found, peer, sort};
 pub use rights::Right;
 pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot};
@@ -323,5 +325,6 @@ fn finish(mut work: Work<'_>, headline: &Headline, open: Option<(&str, &str)>) -
         });
     }
     let look_again = work.next_look();
-    Decision { records, actions: work.actions, status, events: work.events, look_again }
+    let (actions, events, rollout_events) = (work.actions, work.events, work.rollout_events);
+    Decision { records, actions, status, events, rollout_events, look_again }
 }

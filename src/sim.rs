@@ -25,6 +25,7 @@ mod helm;
 mod json;
 mod kubelet;
 mod operator;
+mod strategy;
 mod workload;
 
 pub use store::{Change, Key, Object, Refusal, Store, Verb};

@@ -8,6 +8,8 @@ mod play;
 
 #[path = "stories/adoption.rs"]
 mod adoption;
+#[path = "stories/canaries.rs"]
+mod canaries;
 #[path = "stories/failure.rs"]
 mod failure;
 #[path = "stories/hooks.rs"]

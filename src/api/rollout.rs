@@ -94,6 +94,8 @@ pub enum RolloutGuard {
     Rendered,
     /// Nothing: somebody else writes the DaemonSet, and it is only observed.
     Observed,
+    /// Nothing any more: the admission policy was removed while it was under way.
+    Unguarded,
 }
 
 /// A DaemonSet rollout as a Package shows it.
@@ -154,6 +156,9 @@ pub struct RolloutRecord {
     /// `controller-revision-hash` of what is rolled out; absent before it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// Number of the template that is rolled out, as the DaemonSet has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template: Option<i64>,
     /// Nodes that had a pod before it began.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nodes: i64,

@@ -17,6 +17,8 @@ pub const LABEL_COMPONENT: &str = "windlass.dev/component";
 pub const LABEL_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Label on a live DaemonSet; its value picks the canary guard's policy.
 pub const LABEL_CANARY: &str = "windlass.dev/canary";
+/// Label on the canary guard's policies: which value of [`LABEL_CANARY`] they are for.
+pub const LABEL_GUARD: &str = "windlass.dev/guard";
 
 /// Label of ClusterRoles that widen what the controller reads for Packages
 /// without an account (`manifests/controller/rbac.yaml`).

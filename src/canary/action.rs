@@ -4,12 +4,15 @@ use serde_json::{Value, json};
 
 use super::objects::{DaemonSet, Pod};
 use super::strategy::{self, Drive, Pace};
+use crate::api::wellknown::LABEL_CANARY;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Writes `spec.updateStrategy` of the DaemonSet.
     Steer(Steering),
+    /// Puts the DaemonSet under a policy of the guard, or takes it from there.
+    Label(Label),
     /// Deletes a pod.
     DeletePod {
         /// Namespace.
@@ -19,6 +22,19 @@ pub enum Action {
         /// uid it must have.
         uid: String,
     },
+}
+
+/// A write of the label that picks the guard's policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// uid it must have.
+    pub uid: String,
+    /// The value; `None` takes the label away.
+    pub value: Option<String>,
 }
 
 /// A write of `spec.updateStrategy`.
@@ -65,9 +81,26 @@ impl Action {
         })
     }
 
+    /// Puts a DaemonSet under a policy, or takes it from there.
+    pub fn label(daemon_set: &DaemonSet, value: Option<&str>) -> Self {
+        Self::Label(Label {
+            namespace: daemon_set.namespace.clone(),
+            name: daemon_set.name.clone(),
+            uid: daemon_set.uid.clone(),
+            value: value.map(str::to_owned),
+        })
+    }
+
     /// Deletes a pod.
     pub fn delete(pod: &Pod) -> Self {
         Self::DeletePod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() }
+    }
+}
+
+impl Label {
+    /// The write as a merge patch.
+    pub fn merge_patch(&self) -> Value {
+        json!({"metadata": {"uid": self.uid, "labels": {LABEL_CANARY: self.value}}})
     }
 }
 

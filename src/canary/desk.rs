@@ -37,7 +37,10 @@ impl<'a> Desk<'a> {
     /// Whether Windlass writes the DaemonSet, or looks on as somebody else does.
     pub fn steers(&self) -> bool {
         match self.moment.guard {
-            RolloutGuard::AdmissionStrict | RolloutGuard::AdmissionCompat | RolloutGuard::Rendered => true,
+            RolloutGuard::AdmissionStrict
+            | RolloutGuard::AdmissionCompat
+            | RolloutGuard::Rendered
+            | RolloutGuard::Unguarded => true,
             RolloutGuard::Observed => false,
         }
     }

@@ -21,6 +21,11 @@ const SLOW: Duration = Duration::from_secs(60);
 /// else stand in its way.
 const IDLE: Pace = Pace::Rolling(Budget::Count(1));
 
+/// The pace of a DaemonSet that is not being rolled out.
+pub fn idle() -> Pace {
+    IDLE
+}
+
 /// Takes the rollout as far as it will go now.
 pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
     note_progress(desk, census);

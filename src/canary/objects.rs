@@ -11,6 +11,10 @@ use crate::api::wellknown::LABEL_CANARY;
 /// Label of pods and ControllerRevisions: hash of the template they are of.
 const REVISION_HASH: &str = "controller-revision-hash";
 
+/// Annotation of a DaemonSet: raised by the API server with every change of the
+/// template, and by nothing else (measured).
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
 /// A DaemonSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DaemonSet {
@@ -24,8 +28,12 @@ pub struct DaemonSet {
     pub generation: i64,
     /// Generation the DaemonSet controller has acted on.
     pub observed_generation: i64,
+    /// Number of its template: another one for every change of it.
+    pub template: Option<i64>,
     /// Whether its deletion has begun.
     pub deleting: bool,
+    /// Labels that its pods carry.
+    pub selector: Value,
     /// Value of the label that picks the guard's policy.
     pub guarded_as: Option<String>,
     /// Its own annotations.
@@ -168,7 +176,9 @@ impl DaemonSet {
             uid: metadata.text("uid"),
             generation: metadata.0["generation"].as_i64().unwrap_or(0),
             observed_generation: count("observedGeneration"),
+            template: metadata.map("annotations").get(TEMPLATE_GENERATION).and_then(|number| number.parse().ok()),
             deleting: metadata.is_deleting(),
+            selector: spec["selector"].clone(),
             guarded_as: labels.get(LABEL_CANARY).cloned(),
             annotations: metadata.map("annotations"),
             controller: metadata.controller().map(|owner| format!("{}/{}", text(owner, "kind"), text(owner, "name"))),

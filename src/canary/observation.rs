@@ -1,8 +1,10 @@
 //! One look at a DaemonSet and everything its rollout depends on.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::objects::{DaemonSet, Node, Pod, Revision};
+use crate::api::{RolloutPhase, RolloutRecord};
 
 /// What was seen of one DaemonSet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +17,52 @@ pub struct Observation {
     pub pods: Vec<Pod>,
     /// All nodes, by name.
     pub nodes: BTreeMap<String, Node>,
+}
+
+/// How much is known of a DaemonSet at the moment.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sight {
+    /// It has not been read yet.
+    Pending,
+    /// It, or what belongs to it, may not be read; the message says what to grant.
+    Denied(String),
+    /// The object alone; `None`: there is none.
+    Alone(Option<Box<DaemonSet>>),
+    /// Everything.
+    Full(Arc<Observation>),
+}
+
+impl Sight {
+    /// The DaemonSet, as far as it is known.
+    pub fn daemon_set(&self) -> Option<&DaemonSet> {
+        match self {
+            Self::Pending | Self::Denied(_) => None,
+            Self::Alone(daemon_set) => daemon_set.as_deref(),
+            Self::Full(seen) => seen.daemon_set.as_ref(),
+        }
+    }
+}
+
+/// A DaemonSet of which nothing but the object need be looked at: its last
+/// rollout has ended, and nothing has changed since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calm {
+    uid: String,
+    template: i64,
+}
+
+impl Calm {
+    /// What ended well.
+    pub fn after(record: &RolloutRecord) -> Option<Self> {
+        let ended = record.phase == RolloutPhase::Successful;
+        Some(Self { uid: record.uid.clone().filter(|_| ended)?, template: record.template? })
+    }
+
+    /// Whether the DaemonSet is as it was then.
+    pub fn holds(&self, daemon_set: &DaemonSet) -> bool {
+        let strategy = &daemon_set.strategy;
+        daemon_set.uid == self.uid && daemon_set.template == Some(self.template) && strategy.pace == super::idle()
+    }
 }
 
 impl DaemonSet {

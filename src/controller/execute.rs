@@ -1,6 +1,6 @@
 //! Doing what was decided: every write with its preconditions, none blindly.
 
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
 use kube::client::Client;
@@ -9,11 +9,13 @@ use thiserror::Error;
 
 use super::cached::Cached;
 use super::cluster::{RequestError, api, bounded};
-use super::kinds::Kind;
+use super::kinds::{Kind, daemon_set_resource};
 use crate::api::wellknown::{
     API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION, LABEL_MANAGED_BY, LABEL_PACKAGE,
 };
 use crate::api::{PackageRevisionSpec, PackageStatus};
+use crate::canary::strategy::Strategy;
+use crate::canary::{self, Steering};
 use crate::engine::ObjectKey;
 use crate::package::names::{PackageName, revision_name};
 use crate::rollout::{Action, Precondition, Record};
@@ -53,6 +55,19 @@ pub enum WriteError {
         object: String,
         /// What the API server said.
         problem: String,
+    },
+    /// Admission has changed what we wrote: the canary's guard takes us for
+    /// somebody else.
+    #[error(
+        "{object}: a budget of {wanted} was written and {found} came back: the canary's guard takes this process for somebody else, install manifests/canary with its account"
+    )]
+    Mismatch {
+        /// Which object.
+        object: String,
+        /// What came back.
+        found: String,
+        /// What was written.
+        wanted: String,
     },
     /// Anything else.
     #[error("{object}: {source}")]
@@ -131,6 +146,7 @@ impl Executor {
             Action::MarkVolumeClaim { object, uid, annotations } => {
                 self.mark_volume_claim(object, uid, annotations).await
             }
+            Action::Rollout(action) => self.roll_out(action).await,
             Action::Delete { object, uid } => self.delete(object, uid).await,
         }
     }
@@ -149,6 +165,7 @@ impl Executor {
             | Action::HoldRevision { .. }
             | Action::ReleaseRevision { .. }
             | Action::DeleteRevision { .. }
+            | Action::Rollout(_)
             | Action::MarkVolumeClaim { .. } => return Ok(()),
         };
         // A Namespace is applied as the Package's account.
@@ -294,6 +311,52 @@ impl Executor {
             .await
             .map(|_| Written::Other)
             .map_err(|error| failed(&key.to_string(), error))
+    }
+
+    /// As ourselves: the guard's policy lets nobody else through.
+    async fn roll_out(&self, action: &canary::Action) -> Result<Written, WriteError> {
+        let daemon_sets = |namespace: &str| api(self.own.clone(), namespace, &daemon_set_resource());
+        match action {
+            canary::Action::Label(label) => {
+                let patch = Patch::Merge(label.merge_patch());
+                let answer = bounded(daemon_sets(&label.namespace).patch(&label.name, &merge(), &patch)).await;
+                self.object(&format!("DaemonSet/{}/{}", label.namespace, label.name), answer)
+            }
+            canary::Action::Steer(steering) => self.steer(&daemon_sets(&steering.namespace), steering).await,
+            canary::Action::DeletePod { namespace, name, uid } => {
+                let pods: Api<Pod> = Api::namespaced(self.own.clone(), namespace);
+                let preconditions = Some(Preconditions { uid: Some(uid.clone()), resource_version: None });
+                let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+                match bounded(pods.delete(name, &parameters)).await {
+                    Ok(_) => Ok(Written::Other),
+                    Err(error) if error.is_not_found() => Ok(Written::Other),
+                    Err(error) => Err(failed(&format!("Pod/{namespace}/{name}"), error)),
+                }
+            }
+        }
+    }
+
+    /// A strategy that comes back as another one was changed by admission.
+    async fn steer(&self, daemon_sets: &Api<DynamicObject>, steering: &Steering) -> Result<Written, WriteError> {
+        let object = format!("DaemonSet/{}/{}", steering.namespace, steering.name);
+        let patch =
+            serde_json::from_value(steering.json_patch()).map_err(|error| failed(&object, unreadable(error)))?;
+        let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let written = match bounded(daemon_sets.patch(&steering.name, &parameters, &Patch::<()>::Json(patch))).await {
+            Ok(written) => written,
+            // A test that fails is answered with 422 (measured).
+            Err(error) if error.code() == Some(422) => return Err(WriteError::Changed { object }),
+            Err(error) => return Err(failed(&object, error)),
+        };
+        let found = Strategy::read(&written.data["spec"]["updateStrategy"]);
+        if found.pace != steering.pace {
+            return Err(WriteError::Mismatch {
+                object,
+                found: found.pace.to_string(),
+                wanted: steering.pace.to_string(),
+            });
+        }
+        self.object(&object, Ok(written))
     }
 
     async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<Written, WriteError> {

@@ -25,6 +25,17 @@ pub enum Kind {
     Application,
 }
 
+/// Where DaemonSets are served.
+pub fn daemon_set_resource() -> ApiResource {
+    ApiResource {
+        group: "apps".into(),
+        version: "v1".into(),
+        api_version: "apps/v1".into(),
+        kind: "DaemonSet".into(),
+        plural: "daemonsets".into(),
+    }
+}
+
 impl Kind {
     /// All of them.
     pub const ALL: [Self; 8] = [

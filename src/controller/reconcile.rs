@@ -18,6 +18,7 @@ use super::queue::Queue;
 use super::store::PackageKey;
 use super::view::View;
 use crate::api::{PackageStatus, Reason};
+use crate::canary;
 use crate::package::names::NameError;
 use crate::rollout::live::Live;
 use crate::rollout::{self, Decision, Found, Snapshot};
@@ -213,6 +214,7 @@ impl Reconciler {
         let reason = match error {
             WriteError::Denied { .. } => Reason::AccessDenied,
             WriteError::Invalid { .. } => Reason::InvalidSpec,
+            WriteError::Mismatch { .. } => Reason::GuardMismatch,
             WriteError::Changed { .. } | WriteError::Failed { .. } => return Ok(()),
         };
         let status = rollout::refused(snapshot, status, reason, error.to_string(), Timestamp::now());
@@ -266,6 +268,9 @@ fn describe(action: &rollout::Action) -> &'static str {
         Action::Patch { .. } => "Patch",
         Action::Operate { .. } => "Operate",
         Action::MarkVolumeClaim { .. } => "MarkVolumeClaim",
+        Action::Rollout(canary::Action::Label(_)) => "LabelDaemonSet",
+        Action::Rollout(canary::Action::Steer(_)) => "SteerDaemonSet",
+        Action::Rollout(canary::Action::DeletePod { .. }) => "DeletePod",
         Action::Delete { .. } => "Delete",
     }
 }

@@ -28,6 +28,8 @@ pub struct Facts {
     pub engines: BTreeSet<Engine>,
     /// Version of Kubernetes.
     pub kubernetes: Option<Version>,
+    /// As whom we write.
+    pub identity: Option<String>,
     /// Whether the Package CRD is being deleted.
     pub crd_terminating: bool,
     /// Namespaces that are being deleted.
@@ -145,6 +147,8 @@ impl View {
             children: children.map(|child| child.live()).collect(),
             sources: sources.map(|source| source.live()).collect(),
             objects: BTreeMap::new(),
+            daemon_sets: BTreeMap::new(),
+            policies: BTreeMap::new(),
             rights: BTreeMap::new(),
             others: Vec::new(),
             peers: Vec::new(),
@@ -219,6 +223,7 @@ impl View {
             crd_terminating: facts.crd_terminating,
             argo_project: facts.projects.get(namespace).unwrap_or(&settings.argo_project).clone(),
             requirements_settle: settings.requirements_settle,
+            identity: facts.identity,
             default_service_account: settings.default_service_account.clone(),
             require_service_account: settings.require_service_account,
             watching_for: lock(&self.watching_since).elapsed(),

@@ -51,6 +51,24 @@ pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
     result
 }
 
+/// Whether a release object keeps the first step of a DaemonSet's rollout small
+/// by itself: by the budget of 1 that a post-renderer writes on Flux, by keeping
+/// the live one on Argo CD.
+pub fn keeps_the_first_step_small(release: &Manifest) -> bool {
+    let text = |path: &[&str]| release.get(path).map(Value::to_string).unwrap_or_default();
+    match release.kind() {
+        "HelmRelease" => {
+            let rendered = text(&["spec", "postRenderers"]);
+            rendered.contains("kind: DaemonSet") && rendered.contains("maxUnavailable: 1")
+        }
+        "Application" => {
+            text(&["spec", "syncPolicy", "syncOptions"]).contains(RESPECT_IGNORE)
+                && text(&["spec", "ignoreDifferences"]).contains("/spec/updateStrategy")
+        }
+        _ => false,
+    }
+}
+
 /// Settings of a live HelmRelease that the wanted one no longer has, as a merge
 /// patch that takes them away. An apply does not notice them: all that is wanted
 /// is there. An Application is written as a whole.

@@ -137,6 +137,7 @@ impl Rehearsal {
             "PackageRevision" => {
                 ids.extend(text(&["spec", "package"]).map(|name| PackageId::new(&key.namespace, name)))
             }
+            "Pod" | "Node" | "ControllerRevision" => ids.extend(self.process.rollouts.iter().cloned()),
             _ => {
                 ids.extend(
                     text(&["metadata", "labels", LABEL_PACKAGE]).map(|name| PackageId::new(&key.namespace, name)),

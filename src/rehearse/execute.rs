@@ -10,6 +10,7 @@ use super::process::{Execution, PackageId, Write};
 use super::{Happening, Note, Rehearsal};
 use crate::api::PackageRevisionSpec;
 use crate::api::wellknown::{API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION};
+use crate::canary;
 use crate::package::names::{PackageName, revision_name};
 use crate::rollout::{Action, Decision, Precondition, decide};
 use crate::sim::store::{Expected, finalizers};
@@ -49,6 +50,7 @@ impl Rehearsal {
         self.look_at_peer(&id);
         let Some(mut snapshot) = self.snapshot(&id) else {
             self.process.interest.remove(&id);
+            self.process.rollouts.remove(&id);
             return;
         };
         if let Some(distortion) = self.faults.distortion {
@@ -59,7 +61,7 @@ impl Rehearsal {
         let decision = decide(&snapshot, time);
         self.note_events(&id, &decision);
         let changed = decision.status != snapshot.package.status;
-        let Decision { records, actions, status, events: _, look_again } = decision;
+        let Decision { records, actions, status, events: _, rollout_events: _, look_again } = decision;
         let writes: VecDeque<Write> = records
             .into_iter()
             .map(Write::Record)
@@ -190,8 +192,34 @@ impl Rehearsal {
                 let patch = patch.as_object().cloned().unwrap_or_default();
                 store.patch(ACTOR, &to_key(object), &patch, &of_uid(uid)).map(|_| ())
             }
+            Action::Rollout(action) => self.roll_out(id, action),
             Action::Delete { object, uid } => ignore_absence(store.delete(ACTOR, &to_key(object), &of_uid(uid))),
         }
+    }
+
+    /// One step of a rollout, with what must be true when it arrives.
+    fn roll_out(&mut self, id: &PackageId, action: &canary::Action) -> Result<(), Refusal> {
+        let store = &mut self.world.store;
+        let (key, written) = match action {
+            canary::Action::Label(label) => {
+                let key = daemon_set_key(&label.namespace, &label.name);
+                let patch = label.merge_patch().as_object().cloned().unwrap_or_default();
+                let written = store.patch(ACTOR, &key, &patch, &of_uid(&label.uid))?;
+                (key, written)
+            }
+            canary::Action::Steer(steering) => {
+                let key = daemon_set_key(&steering.namespace, &steering.name);
+                let written =
+                    store.json_patch(ACTOR, &key, steering.json_patch().as_array().map_or(&[], Vec::as_slice))?;
+                (key, written)
+            }
+            canary::Action::DeletePod { namespace, name, uid } => {
+                let key = Key::new("v1", "Pod", namespace, name);
+                return ignore_absence(store.delete(ACTOR, &key, &of_uid(uid)));
+            }
+        };
+        self.expect(id, key, &written);
+        Ok(())
     }
 
     fn create_revision(&mut self, id: &PackageId, spec: &PackageRevisionSpec) -> Result<(), Refusal> {
@@ -206,6 +234,10 @@ impl Rehearsal {
         self.expect(id, revision_key(id, &name), &written);
         Ok(())
     }
+}
+
+fn daemon_set_key(namespace: &str, name: &str) -> Key {
+    Key::new("apps/v1", "DaemonSet", namespace, name)
 }
 
 type Store = crate::sim::Store;
@@ -307,6 +339,15 @@ pub(super) fn name_of(write: &Write) -> String {
             Action::Patch { object, .. } => format!("patch {object}"),
             Action::Operate { object, .. } => format!("operate {object}"),
             Action::MarkVolumeClaim { object, .. } => format!("mark {object}"),
+            Action::Rollout(canary::Action::Label(label)) => {
+                format!("label DaemonSet {}/{}", label.namespace, label.name)
+            }
+            Action::Rollout(canary::Action::Steer(steering)) => {
+                format!("steer DaemonSet {}/{} to {}", steering.namespace, steering.name, steering.pace)
+            }
+            Action::Rollout(canary::Action::DeletePod { namespace, name, .. }) => {
+                format!("delete Pod {namespace}/{name}")
+            }
             Action::Delete { object, .. } => format!("delete {object}"),
         },
     }

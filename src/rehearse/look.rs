@@ -1,18 +1,23 @@
 //! Looks at a Package: the snapshot that a decision is made from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::Rehearsal;
 use super::process::PackageId;
+use crate::canary::guard::{Policies, PolicyState};
+use crate::canary::objects::{DaemonSet, Node, Pod, Revision};
+use crate::canary::{Observation, Sight};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
-use crate::rollout::{Cluster, Found, PackageView, Snapshot, needs, peer, sort};
+use crate::rollout::{Cluster, Depth, Found, PackageView, Snapshot, needs, peer, sort};
 use crate::sim::Key;
 use crate::sim::chart::is_cluster_scoped;
+use crate::sim::guard::Policy;
 
 const RELEASES: [&str; 2] = ["HelmRelease", "Application"];
 const SOURCES: [&str; 4] = ["HelmRepository", "HelmChart", "OCIRepository", "GitRepository"];
@@ -38,11 +43,59 @@ impl Rehearsal {
         }
         let keys: BTreeSet<ObjectKey> = wanted.as_package.into_iter().chain(wanted.as_windlass).collect();
         snapshot.objects = keys.iter().map(|key| (key.clone(), self.look_up(key))).collect();
+        self.look_at_daemon_sets(id, &mut snapshot, &wanted.daemon_sets);
+        let policies = self.policies();
+        snapshot.policies = wanted.guarded.into_iter().map(|namespace| (namespace, policies.clone())).collect();
+        let keys: BTreeSet<ObjectKey> = keys.into_iter().chain(wanted.daemon_sets.into_keys()).collect();
         let own = self.process.peers.get(id);
         let children = own.iter().flat_map(|peer| peer.children.iter().chain(peer.sources.iter()));
         let interest = children.chain(&keys).map(to_key).collect();
         self.process.interest.insert(id.clone(), interest);
         Some(snapshot)
+    }
+
+    /// DaemonSets behind a canary, as closely as asked for.
+    fn look_at_daemon_sets(&mut self, id: &PackageId, snapshot: &mut Snapshot, wanted: &BTreeMap<ObjectKey, Depth>) {
+        let mut closely = false;
+        for (key, depth) in wanted {
+            let daemon_set = self.process.cache.get(&to_key(key)).map(|object| DaemonSet::read(object));
+            let sight = match daemon_set {
+                Some(daemon_set) if depth.is_full(&daemon_set) => {
+                    closely = true;
+                    Sight::Full(Arc::new(self.observe(daemon_set)))
+                }
+                other => Sight::Alone(other.map(Box::new)),
+            };
+            snapshot.daemon_sets.insert(key.clone(), sight);
+        }
+        if closely {
+            self.process.rollouts.insert(id.clone());
+        } else {
+            self.process.rollouts.remove(id);
+        }
+    }
+
+    fn observe(&self, daemon_set: DaemonSet) -> Observation {
+        let cache = &self.process.cache;
+        let own = |kind| {
+            cache.list(kind, &daemon_set.namespace).map(|(_, seen)| seen.live.object.as_ref()).collect::<Vec<_>>()
+        };
+        let nodes = cache.of_kind("Node").map(|(_, node)| Node::read(node));
+        Observation {
+            revisions: own("ControllerRevision").into_iter().map(Revision::read).collect(),
+            pods: own("Pod").into_iter().map(Pod::read).collect(),
+            nodes: nodes.map(|node| (node.name.clone(), node)).collect(),
+            daemon_set: Some(daemon_set),
+        }
+    }
+
+    /// The simulated policies act everywhere, and know Windlass.
+    fn policies(&self) -> Policies {
+        let state = |policy| {
+            let acts = self.world.store.policies.contains(&policy);
+            if acts { PolicyState::Active } else { PolicyState::Absent }
+        };
+        Policies { strict: state(Policy::Strict), compat: state(Policy::Compat) }
     }
 
     pub(super) fn snapshot_without_peers(&mut self, id: &PackageId) -> Option<Snapshot> {
@@ -64,6 +117,8 @@ impl Rehearsal {
             children,
             sources,
             objects: BTreeMap::new(),
+            daemon_sets: BTreeMap::new(),
+            policies: BTreeMap::new(),
             rights: BTreeMap::new(),
             others: Vec::new(),
             peers: Vec::new(),
@@ -102,6 +157,7 @@ impl Rehearsal {
             crd_terminating: self.settings.crd_terminating,
             argo_project: "default".into(),
             requirements_settle: self.settings.requirements_settle,
+            identity: None,
             default_service_account: None,
             require_service_account: false,
             watching_for: Duration::from_millis(self.now() - self.process.started),

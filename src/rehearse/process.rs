@@ -74,6 +74,8 @@ pub(super) struct Process {
     pub peers: BTreeMap<PackageId, Peer>,
     /// Objects that a Package's last decision was made from.
     pub interest: BTreeMap<PackageId, BTreeSet<Key>>,
+    /// Packages with a DaemonSet in the middle of a rollout.
+    pub rollouts: BTreeSet<PackageId>,
     /// Refused writes in a row, for the pause before the next attempt.
     pub refusals: BTreeMap<PackageId, u32>,
     pub parsed: super::packages::Parsed,

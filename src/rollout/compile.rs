@@ -13,6 +13,7 @@ use super::snapshot::{RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID};
 use crate::api::{Blocker, Engine, PackageRevisionSpec, Reason, RecordedComponent};
+use crate::canary::guard::Policies;
 use crate::engine::{
     ArgoTarget, CanaryGuard, Commit, Destination, FluxTarget, GitOrigin, HookRun, Manifest, ObjectKey, Owner, PathPin,
     RenderContext, RenderError, Rendered, Target, preparation, render,
@@ -282,9 +283,20 @@ impl Compiler<'_> {
             digest,
             hook,
             owner: Owner::Controller,
-            guard: CanaryGuard::Rendered,
+            guard: self.guard(outline),
             annotations: self.annotations(is_hook),
             target,
+        }
+    }
+
+    /// Where the policies act, what the chart states of its strategy, a surge
+    /// above all, is left to it. What Argo CD keeps is kept either way.
+    fn guard(&self, outline: &RecordedComponent) -> CanaryGuard {
+        let acts = |policies: &Policies| policies.any_active();
+        let admission = self.snapshot.policies.get(&outline.release.namespace).is_some_and(acts);
+        match self.wanted.engine {
+            Engine::Flux if admission => CanaryGuard::Admission,
+            Engine::Flux | Engine::Argo => CanaryGuard::Rendered,
         }
     }
 

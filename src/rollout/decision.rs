@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::api::{PackageRevisionSpec, PackageRevisionStatus, PackageStatus, Reason};
+use crate::canary;
 use crate::engine::ObjectKey;
 
 /// The outcome of one look at a Package.
@@ -23,6 +24,8 @@ pub struct Decision {
     pub status: PackageStatus,
     /// Transitions worth an event.
     pub events: Vec<Event>,
+    /// The same of DaemonSets.
+    pub rollout_events: Vec<RolloutEvent>,
     /// When to look again if nothing changes; `None`: only on a change.
     pub look_again: Option<Duration>,
 }
@@ -128,6 +131,9 @@ pub enum Action {
         /// The annotations.
         annotations: Value,
     },
+    /// Takes the rollout of a DaemonSet a step on, as Windlass itself: the guard
+    /// lets nobody else through.
+    Rollout(canary::Action),
     /// Deletes an object.
     Delete {
         /// Which object.
@@ -135,6 +141,58 @@ pub enum Action {
         /// uid it must have.
         uid: String,
     },
+}
+
+/// A transition of a DaemonSet's rollout, told of the DaemonSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutEvent {
+    /// The DaemonSet.
+    pub daemon_set: ObjectKey,
+    /// uid of the DaemonSet.
+    pub uid: String,
+    /// What happened.
+    pub reason: RolloutEventReason,
+    /// What happened; one line.
+    pub message: String,
+}
+
+/// Reasons of events about a DaemonSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RolloutEventReason {
+    /// The rollout failed; KubeVirt's own reason.
+    FailedUpdate,
+    /// One node has its turn.
+    CanaryStarted,
+    /// The canary is ready, and must stay so.
+    CanaryReady,
+    /// More pods may be unavailable from here on.
+    RolloutExpanding,
+    /// Every node that counts runs the new template.
+    RolloutCompleted,
+    /// Another template came before the rollout had ended.
+    RolloutSuperseded,
+    /// It is done but for nodes that were not ready before.
+    NodesExcluded,
+}
+
+impl RolloutEventReason {
+    /// The stable text.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FailedUpdate => "FailedUpdate",
+            Self::CanaryStarted => "CanaryStarted",
+            Self::CanaryReady => "CanaryReady",
+            Self::RolloutExpanding => "RolloutExpanding",
+            Self::RolloutCompleted => "RolloutCompleted",
+            Self::RolloutSuperseded => "RolloutSuperseded",
+            Self::NodesExcluded => "NodesExcluded",
+        }
+    }
+
+    /// Whether something went wrong.
+    pub const fn is_warning(self) -> bool {
+        matches!(self, Self::FailedUpdate)
+    }
 }
 
 /// A transition worth telling.

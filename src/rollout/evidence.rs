@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::snapshot::RevisionView;
+use super::turn::Standing;
 use super::work::Work;
 use crate::api::{self, ComponentRecord, RecordedComponent};
 use crate::engine::ObjectKey;
@@ -36,6 +37,19 @@ pub(crate) enum Remembered {
     NotRead(String),
     /// The account in use may not read an object.
     Denied(String),
+    /// Nothing would keep the first step of a DaemonSet small.
+    Unguarded(String),
+}
+
+impl From<Remembered> for Standing {
+    fn from(remembered: Remembered) -> Self {
+        match remembered {
+            Remembered::Yes => Self::Verified,
+            Remembered::NotRead(message) => Self::Waiting(message),
+            Remembered::Denied(message) => Self::Denied(message),
+            Remembered::Unguarded(message) => Self::Unguarded(message),
+        }
+    }
 }
 
 /// Records what the entries of a component show before its own write or, if it
@@ -107,7 +121,7 @@ pub(crate) fn remember_downstream(
         match remember_now(work, downstream, &mut record) {
             Remembered::Yes => records.push(record),
             // A downstream object that may not be read is reported in its own turn.
-            Remembered::Denied(_) => {}
+            Remembered::Denied(_) | Remembered::Unguarded(_) => {}
             not_read @ Remembered::NotRead(_) => return not_read,
         }
     }

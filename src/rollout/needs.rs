@@ -1,10 +1,12 @@
 //! What must be looked up before a decision can be made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::snapshot::{RevisionView, Snapshot};
-use super::{Right, compile, release, removal, rights, uninstall, volumes};
+use super::{Right, canaries, compile, release, removal, rights, uninstall, volumes};
 use crate::api::RevisionPhase;
+use crate::canary::Calm;
+use crate::canary::objects::DaemonSet;
 use crate::engine::ObjectKey;
 use crate::package::definition::ChartSource;
 
@@ -15,12 +17,35 @@ pub struct Needs {
     pub as_package: BTreeSet<ObjectKey>,
     /// As Windlass itself: accounts and Flux sources.
     pub as_windlass: BTreeSet<ObjectKey>,
+    /// DaemonSets behind a canary, as Windlass itself.
+    pub daemon_sets: BTreeMap<ObjectKey, Depth>,
+    /// Namespaces of which the canary guard's policies are to be known.
+    pub guarded: BTreeSet<String>,
     /// What accounts have to be allowed to do for an uninstall.
     pub rights: BTreeSet<Right>,
     /// Whether the spec asks for something new: then every release object of
     /// the namespace is looked at once, for foreign ones at our places and for
     /// those that are to be adopted.
     pub foreign_releases: bool,
+}
+
+/// How closely a DaemonSet behind a canary is to be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// With its revisions and pods, and the nodes.
+    Full,
+    /// The object alone, as long as it is as it was when its rollout ended.
+    UnlessCalm(Calm),
+}
+
+impl Depth {
+    /// Whether more than the object is needed, given the object.
+    pub fn is_full(&self, daemon_set: &DaemonSet) -> bool {
+        match self {
+            Self::Full => true,
+            Self::UnlessCalm(calm) => !calm.holds(daemon_set),
+        }
+    }
 }
 
 /// What [`super::decide`] will ask of [`Snapshot::objects`]. Nothing while no
@@ -40,6 +65,7 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
     needs.foreign_releases = !snapshot.package.deleting && (super::is_changed(snapshot) || lacks_a_release(snapshot));
     needs.as_windlass.extend(super::owners_of_given(snapshot));
     needs.as_package.extend(volumes::needed(snapshot));
+    canaries::needed(snapshot, &mut needs);
     if let Some(latest) = snapshot.revisions.last() {
         needs.as_package.extend(removal::remembered(&latest.status));
         if is_moving(latest) {
@@ -61,7 +87,7 @@ fn lacks_a_release(snapshot: &Snapshot) -> bool {
     })
 }
 
-fn is_moving(revision: &RevisionView) -> bool {
+pub(crate) fn is_moving(revision: &RevisionView) -> bool {
     revision.is_open() || revision.status.phase == RevisionPhase::Failed
 }
 

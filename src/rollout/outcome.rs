@@ -10,7 +10,7 @@ use super::snapshot::RevisionView;
 use super::turn::short;
 use super::walk::{self, Stage};
 use super::work::Work;
-use super::{cleanup, release, settings};
+use super::{canaries, cleanup, release, settings};
 use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO, LABEL_AGGREGATE};
 use crate::api::{ComponentState, Reason, RevisionPhase};
 use crate::package::definition::Definition;
@@ -62,6 +62,9 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
             let account = account(work, definition);
             let headline = Headline::new(Reason::AccessDenied, format!("component {name}: {message} ({account})"));
             (headline, Some((name, message)))
+        }
+        Stage::Unguarded { name, message } => {
+            (Headline::new(Reason::GuardMismatch, format!("component {name}: {message}")), Some((name, message)))
         }
         Stage::NoSource { name, message } => {
             (Headline::new(Reason::SourceNotFound, format!("component {name}: {message}")), Some((name, message)))
@@ -124,11 +127,19 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
         (
             Stage::Turn { name, message }
             | Stage::Denied { name, message }
+            | Stage::Unguarded { name, message }
             | Stage::NoSource { name, message }
             | Stage::Failed { name, message },
             Some(failed),
         ) if *name == failed.name => Some((name.clone(), message.clone())),
-        (Stage::Turn { .. } | Stage::Denied { .. } | Stage::NoSource { .. } | Stage::Failed { .. }, _) => None,
+        (
+            Stage::Turn { .. }
+            | Stage::Denied { .. }
+            | Stage::Unguarded { .. }
+            | Stage::NoSource { .. }
+            | Stage::Failed { .. },
+            _,
+        ) => None,
         (Stage::Hook { name, message } | Stage::HookFailed { name, message }, _) => {
             Some((name.clone(), message.clone()))
         }
@@ -138,9 +149,14 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
         Some((name, message)) => {
             if work.latest.spec.base.is_some() || reason != Reason::InstallFailed {
                 let seen = work.record(&name).cloned();
+                // A failed rollout is looked after further: it may be frozen, or recover.
+                let rollouts = std::mem::take(&mut work.status.rollouts);
                 work.restore_status(before);
-                let asked = work.actions.split_off(actions);
+                work.status.rollouts = rollouts;
+                let (steered, asked) =
+                    work.actions.split_off(actions).into_iter().partition(canaries::is_rollout_action);
                 operation::only_look(work, seen, asked);
+                work.actions.extend::<Vec<_>>(steered);
             } else {
                 keep_trying(work, &name, before.phase);
             }
@@ -260,6 +276,7 @@ fn first_success(work: &mut Work<'_>, definition: &Definition) -> Headline {
 fn succeeded(work: &mut Work<'_>, definition: &Definition) -> Headline {
     let latest = work.latest;
     release::keep_as_written(work, &latest.spec.components);
+    canaries::keep(work, &latest.spec.components);
     let version = &work.latest.spec.version;
     match cleanup::after_success(work, definition.revision_history_limit) {
         Some(message) => Headline::new(Reason::Ready, format!("{version} runs; {message}")).reconciling(),
@@ -290,6 +307,7 @@ pub(crate) fn suspended(work: &mut Work<'_>) -> Headline {
 /// Every clock stands: what was begun goes no further for now.
 pub(crate) fn pause_clocks(work: &mut Work<'_>) {
     let now = work.now;
+    canaries::pause(work);
     work.status.components.iter_mut().for_each(|record| record.pause(now));
     work.status.hooks.iter_mut().for_each(|hook| hook.pause(now));
     if let Some(rollback) = &mut work.status.rollback {
@@ -324,14 +342,19 @@ fn retry(work: &mut Work<'_>) {
         RevisionPhase::Failed => {
             hooks::forget_failures(work);
             release::ask_again(work, token);
+            canaries::retry(work);
             work.enter(RevisionPhase::Applying);
         }
         RevisionPhase::RolledBack if !by_hand => {
             work.forget_turns();
+            canaries::retry(work);
             work.status.rollback = None;
             work.enter(RevisionPhase::Preparing);
         }
-        RevisionPhase::RollbackFailed => rollback::resume(work),
+        RevisionPhase::RollbackFailed => {
+            rollback::resume(work);
+            canaries::retry(work);
+        }
         RevisionPhase::Pending
         | RevisionPhase::Preparing
         | RevisionPhase::Applying

@@ -245,15 +245,18 @@ fn is_data(key: &ObjectKey) -> bool {
 }
 
 fn all_objects_of(child: &Live) -> Vec<ObjectKey> {
-    let Some(status) = child.object.get("status") else { return Vec::new() };
-    let entries = |parent: Option<&Value>| parent.and_then(Value::as_array).cloned().unwrap_or_default();
-    match engine_of(&child.key().kind) {
-        Some(Engine::Flux) => {
-            let inventory = entries(status.get("inventory").and_then(|inventory| inventory.get("entries")));
-            inventory.iter().filter_map(inventory_entry).collect()
+    known_objects_of(child).unwrap_or_default()
+}
+
+/// The same, where it is told from an engine that does not say.
+pub(crate) fn known_objects_of(child: &Live) -> Option<Vec<ObjectKey>> {
+    let status = child.object.get("status")?;
+    match engine_of(&child.key().kind)? {
+        Engine::Flux => {
+            let inventory = status.get("inventory")?.get("entries")?.as_array()?;
+            Some(inventory.iter().filter_map(inventory_entry).collect())
         }
-        Some(Engine::Argo) => entries(status.get("resources")).iter().filter_map(resource).collect(),
-        None => Vec::new(),
+        Engine::Argo => Some(status.get("resources")?.as_array()?.iter().filter_map(resource).collect()),
     }
 }
 

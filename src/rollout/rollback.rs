@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::canaries;
 use super::clock::Clock as _;
-use super::evidence;
+use super::evidence::{self, Remembered};
 use super::history::{History, Unsafe};
 use super::live::Live;
 use super::release;
@@ -77,7 +78,10 @@ pub(crate) fn backward(work: &mut Work<'_>, target: &RevisionView) -> Return {
     for step in in_order(work, left) {
         match take(work, &step, limits) {
             Standing::Verified => {}
-            Standing::Waiting(message) | Standing::Denied(message) | Standing::NoSource(message) => {
+            Standing::Waiting(message)
+            | Standing::Denied(message)
+            | Standing::Unguarded(message)
+            | Standing::NoSource(message) => {
                 return Return::Step { name: step.name().to_owned(), message };
             }
             Standing::Failed(message) => {
@@ -199,6 +203,10 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
     let written = work.child(component).is_some_and(|child| release::is_as_written(&restored, child));
     let lifted = work.child(component).is_some_and(|child| !release::is_suspended(child));
     if record.state == ComponentState::Waiting {
+        match canaries::remember(work, &restored) {
+            Remembered::Yes => {}
+            not_yet => return not_yet.into(),
+        }
         let now = work.now.as_time();
         record.state = ComponentState::Restoring;
         record.queued_at = Some(now.clone());
@@ -211,7 +219,9 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
     record.state = match standing {
         Standing::Verified => ComponentState::Restored,
         Standing::Failed(_) => ComponentState::Failed,
-        Standing::Waiting(_) | Standing::Denied(_) | Standing::NoSource(_) => ComponentState::Restoring,
+        Standing::Waiting(_) | Standing::Denied(_) | Standing::Unguarded(_) | Standing::NoSource(_) => {
+            ComponentState::Restoring
+        }
     };
     work.put_record(record);
     standing
@@ -221,6 +231,7 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
 pub(crate) fn keep(work: &mut Work<'_>, target: &RevisionView) {
     let restored: Vec<RecordedComponent> = target.spec.components.iter().map(restored_form).collect();
     release::keep_as_written(work, &restored);
+    canaries::keep(work, &restored);
 }
 
 /// The stored manifests with CRDs left alone and nobody's suspension in the way.

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::canaries;
 use super::clock::Clock as _;
 use super::decision::Action;
 use super::release;
@@ -57,6 +58,7 @@ fn fingerprint(snapshot: &Snapshot, definition: &Definition) -> String {
 
 fn try_again(work: &mut Work<'_>) {
     hooks::forget_failures(work);
+    canaries::retry(work);
     let failed = work.status.components.iter().filter(|record| record.state == ComponentState::Failed);
     for name in failed.map(|record| record.name.clone()).collect::<Vec<_>>() {
         let mut record = work.take_record(&name);

@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::live::Live;
 use super::rights::Right;
 use crate::api::{DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase};
+use crate::canary::Sight;
+use crate::canary::guard::Policies;
 use crate::engine::ObjectKey;
 use crate::package::definition::Definition;
 use crate::package::names::PackageName;
@@ -34,6 +36,10 @@ pub struct Snapshot {
     pub sources: Vec<Live>,
     /// Objects that [`super::needs()`] asked for.
     pub objects: BTreeMap<ObjectKey, Lookup>,
+    /// DaemonSets behind a canary that [`super::needs()`] asked for.
+    pub daemon_sets: BTreeMap<ObjectKey, Sight>,
+    /// The canary guard's policies, by namespace of what is installed.
+    pub policies: BTreeMap<String, Policies>,
     /// What accounts may do, as far as [`super::needs()`] asked and it is known.
     pub rights: BTreeMap<Right, bool>,
     /// The other Packages. Requirements look at those of the same namespace only.
@@ -179,6 +185,8 @@ pub struct Cluster {
     pub argo_project: String,
     /// How long packages that require others must be still before they start.
     pub requirements_settle: Duration,
+    /// As whom this process writes, as the API server names it.
+    pub identity: Option<String>,
     /// Account used where a Package names none.
     pub default_service_account: Option<String>,
     /// Whether a Package without an account is refused.

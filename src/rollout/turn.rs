@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use super::canaries;
 use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
 use super::work::Work;
 use crate::api::{ComponentRecord, ComponentState, Engine, RecordedComponent};
 pub(crate) use crate::clock::short;
 use crate::engine::Manifest;
-use crate::ready::release::{Failure, ReleaseState, Trouble};
+use crate::ready::release::{Failure, Release, ReleaseState, Trouble};
 
 /// Where a turn stands after one look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(crate) enum Standing {
     Verified,
     /// It cannot go on because the account in use lacks a right.
     Denied(String),
+    /// Nothing keeps the first step of its DaemonSets small.
+    Unguarded(String),
     /// Its chart cannot be had, or not be rendered.
     NoSource(String),
     /// It failed.
@@ -50,13 +53,42 @@ pub(crate) fn look(
     gate: Gate,
 ) -> Standing {
     let now = work.now;
+    let limits = Limits { timeout: limits.timeout.saturating_add(canaries::allowance(work, component)), ..limits };
     let release = work.release(component, record);
     record.attempts = release.attempts;
-    let standing = match release.state {
+    let state = release.state.clone();
+    let standing = of_release(work, component, record, release, limits);
+    if state == ReleaseState::Suspended {
+        canaries::pause_component(work, component);
+        return standing;
+    }
+    let standing = match canaries::judge(work, component, &state, limits) {
+        Some(failed @ Standing::Failed(_)) => failed,
+        Some(canary) if record.is_started() && !matches!(standing, Standing::Failed(_)) => canary,
+        Some(_) | None => standing,
+    };
+    let standing = match (standing, gate) {
+        (Standing::Verified, Gate::Verified) => judge(work, component, record),
+        (standing, Gate::Verified | Gate::Release) => standing,
+    };
+    record.run(now);
+    settle(work, record, standing, limits, now)
+}
+
+/// Where the release alone stands.
+fn of_release(
+    work: &Work<'_>,
+    component: &RecordedComponent,
+    record: &mut ComponentRecord,
+    release: Release,
+    limits: Limits,
+) -> Standing {
+    let now = work.now;
+    match release.state {
         ReleaseState::Suspended => {
             record.pause(now);
             record.state = ComponentState::Suspended;
-            return Standing::Waiting(release.message);
+            Standing::Waiting(release.message)
         }
         ReleaseState::Absent | ReleaseState::Outdated if record.moved => {
             // It was decided in this very look, or shortly before, that it is.
@@ -85,14 +117,9 @@ pub(crate) fn look(
             record.start(now);
             record.release_ready_at.get_or_insert_with(|| now.as_time());
             record.state = ComponentState::Verifying;
-            match gate {
-                Gate::Release => Standing::Verified,
-                Gate::Verified => judge(work, component, record),
-            }
+            Standing::Verified
         }
-    };
-    record.run(now);
-    settle(work, record, standing, limits, now)
+    }
 }
 
 /// On Argo CD no chart is fetched beforehand, so it is missed only now. On Flux it
@@ -129,7 +156,10 @@ fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut Compon
 /// (the engine has not begun) there is none.
 fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing, limits: Limits, now: Now) -> Standing {
     let standing = match standing {
-        Standing::Waiting(message) | Standing::Denied(message) | Standing::NoSource(message)
+        Standing::Waiting(message)
+        | Standing::Denied(message)
+        | Standing::Unguarded(message)
+        | Standing::NoSource(message)
             if record.is_started() && out_of_time(record, limits, now) =>
         {
             Standing::Failed(format!("not ready within {}: {message}", short(limits.timeout)))
@@ -137,10 +167,10 @@ fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing,
         other => other,
     };
     match &standing {
-        Standing::Waiting(_) | Standing::NoSource(_) if record.is_started() => {
+        Standing::Waiting(_) | Standing::NoSource(_) | Standing::Unguarded(_) if record.is_started() => {
             work.look_again(limits.timeout.saturating_sub(record.elapsed(now)));
         }
-        Standing::Waiting(_) | Standing::NoSource(_) | Standing::Denied(_) => {}
+        Standing::Waiting(_) | Standing::NoSource(_) | Standing::Unguarded(_) | Standing::Denied(_) => {}
         Standing::Verified => record.pause(now),
         Standing::Failed(_) => {
             record.pause(now);

@@ -1,5 +1,6 @@
 //! The way forward: hooks, then one turn after the other, in order.
 
+use super::canaries;
 use super::evidence::{self, Remembered};
 use super::hooks::{self, HookStanding};
 use super::operation;
@@ -24,6 +25,8 @@ pub(crate) enum Stage {
     Turn { name: String, message: String },
     /// The account in use lacks a right.
     Denied { name: String, message: String },
+    /// Nothing keeps the first step of a component's DaemonSets small.
+    Unguarded { name: String, message: String },
     /// A component's chart cannot be had.
     NoSource { name: String, message: String },
     /// A component failed.
@@ -59,6 +62,7 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
             Standing::Verified => verified(work, &component.name),
             Standing::Waiting(message) => return Stage::Turn { name: component.name.clone(), message },
             Standing::Denied(message) => return Stage::Denied { name: component.name.clone(), message },
+            Standing::Unguarded(message) => return Stage::Unguarded { name: component.name.clone(), message },
             Standing::NoSource(message) => return Stage::NoSource { name: component.name.clone(), message },
             Standing::Failed(message) => return Stage::Failed { name: component.name.clone(), message },
         }
@@ -84,16 +88,14 @@ fn open(
             record.start(work.now);
             match evidence::remember(work, component, &mut record) {
                 Remembered::Yes => turn::look(work, component, &mut record, limits, Gate::Verified),
-                Remembered::NotRead(message) => Standing::Waiting(message),
-                Remembered::Denied(message) => Standing::Denied(message),
+                not_yet => not_yet.into(),
             }
         }
         Turn::Move => match replace::make_room(work, component) {
             Some(message) => Standing::Waiting(message),
             None => match write(work, component, &mut record, later) {
                 Remembered::Yes => turn::look(work, component, &mut record, limits, Gate::Verified),
-                Remembered::NotRead(message) => Standing::Waiting(message),
-                Remembered::Denied(message) => Standing::Denied(message),
+                not_yet => not_yet.into(),
             },
         },
     };
@@ -113,6 +115,10 @@ fn write(
     }
     if !record.moved {
         match evidence::remember(work, component, record) {
+            Remembered::Yes => {}
+            not_yet => return not_yet,
+        }
+        match canaries::remember(work, component) {
             Remembered::Yes => {}
             not_yet => return not_yet,
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::clock::Now;
-use super::decision::{Action, Event, Precondition, Record};
+use super::decision::{Action, Event, Precondition, Record, RolloutEvent};
 use super::history::History;
 use super::live::Live;
 use super::snapshot::{RevisionView, Snapshot};
@@ -29,6 +29,7 @@ pub(crate) struct Work<'a> {
     pub other_records: Vec<Record>,
     pub actions: Vec<Action>,
     pub events: Vec<Event>,
+    pub rollout_events: Vec<RolloutEvent>,
     pub blocked_by: Vec<Blocker>,
     look_again: Option<Duration>,
     index: BTreeMap<String, usize>,
@@ -55,6 +56,7 @@ impl<'a> Work<'a> {
             other_records: Vec::new(),
             actions: Vec::new(),
             events: Vec::new(),
+            rollout_events: Vec::new(),
             blocked_by: Vec::new(),
             look_again: None,
             by_component,

@@ -5,9 +5,9 @@ use std::hash::{Hash, Hasher};
 
 use serde_json::{Map, Value};
 
-use super::chart::{Outcome, Rendering, Script};
+use super::chart::{Outcome, Rendering, Script, Template};
 use super::store::{Expected, Key, Store, generation, is_deleting};
-use super::{conditions, json};
+use super::{conditions, json, strategy};
 
 /// Objects with this annotation set to `keep` outlive their release.
 const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
@@ -45,6 +45,8 @@ pub(crate) struct Plan {
     pub rendered_with: String,
     /// Kinds that a post-renderer marks to be kept.
     pub kept: BTreeSet<String>,
+    /// Whether a post-renderer gives DaemonSets a budget of 1.
+    pub pinned: bool,
 }
 
 impl Plan {
@@ -94,9 +96,26 @@ impl Helm {
 
     /// Applies what a plan renders and removes what the release had beyond it.
     pub fn apply(&self, store: &mut Store, script: &Script, plan: &Plan, actor: &'static str) -> Vec<Key> {
+        self.apply_objects(store, render(script, plan), plan, actor)
+    }
+
+    /// The same without touching the update strategies of DaemonSets.
+    pub fn correct(&self, store: &mut Store, script: &Script, plan: &Plan, actor: &'static str) {
+        let mut objects = render(script, plan);
+        objects.iter_mut().for_each(|object| strategy::keep_live(store, object));
+        self.apply_objects(store, objects, plan, actor);
+    }
+
+    fn apply_objects(
+        &self,
+        store: &mut Store,
+        objects: Vec<Map<String, Value>>,
+        plan: &Plan,
+        actor: &'static str,
+    ) -> Vec<Key> {
         let before = self.latest(&plan.identity).map(|latest| latest.objects.clone()).unwrap_or_default();
         let mut keys = Vec::new();
-        for mut object in render(script, plan) {
+        for mut object in objects {
             if plan.kept.contains(json::text(&object, &["kind"])) {
                 json::set(&mut object, &["metadata", "annotations", RESOURCE_POLICY], "keep".into());
             }
@@ -157,7 +176,12 @@ impl Helm {
 pub(crate) fn render(script: &Script, plan: &Plan) -> Vec<Map<String, Value>> {
     let (release, namespace) = (&plan.identity.1, &plan.namespace);
     let templates = script.templates(namespace, release, &plan.chart);
-    templates.iter().map(|template| template.render(namespace, release, &plan.version, &plan.config)).collect()
+    let render = |template: &Template| template.render(namespace, release, &plan.version, &plan.config);
+    let mut objects: Vec<_> = templates.iter().map(render).collect();
+    if plan.pinned {
+        objects.iter_mut().for_each(strategy::pin);
+    }
+    objects
 }
 
 /// Deletes an object, unless it is to be kept.

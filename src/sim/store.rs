@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::guard::{self, Policy};
-use super::json;
+use super::{json, strategy};
 use apply::Managers;
 
 /// An object; shared between the store, its log and everybody's caches.
@@ -193,6 +193,7 @@ impl Store {
         }
         if key.kind == "DaemonSet" {
             guard::default_strategy(&mut object);
+            strategy::count_templates(None, &mut object);
             if !guard::is_valid(&object) {
                 return Err(Refusal::Invalid);
             }
@@ -353,6 +354,7 @@ impl Store {
         if key.kind == "DaemonSet" {
             guard::default_strategy(&mut object);
             guard::admit(&self.policies, actor, &before, &mut object);
+            strategy::count_templates(Some(&before), &mut object);
             if !guard::is_valid(&object) {
                 return Err(Refusal::Invalid);
             }

@@ -249,6 +249,7 @@ impl Rollout {
 
     fn carry_out(&mut self, action: &Action) -> Result<(), Refusal> {
         match action {
+            Action::Label(label) => panic!("a decision puts no label: {label:?}"),
             Action::Steer(steering) => {
                 let mut patch = steering.json_patch().as_array().cloned().unwrap();
                 if self.untested {

@@ -234,6 +234,7 @@ impl Scene {
 
     pub fn carry_out(&mut self, action: &Action) {
         match action {
+            Action::Label(label) => panic!("a decision puts no label: {label:?}"),
             Action::Steer(steering) => self.strategy(steering.strategy.clone()),
             Action::DeletePod { uid, .. } => {
                 let pod = self.pods.iter_mut().find(|pod| pod["metadata"]["uid"] == *uid).unwrap();

@@ -179,7 +179,9 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
     Snapshot {
         unreadable: Vec::new(),
         others: Vec::new(),
-        rights: std::collections::BTreeMap::new(),
+        daemon_sets: BTreeMap::new(),
+        policies: BTreeMap::new(),
+        rights: BTreeMap::new(),
         package: PackageView {
             name: package.name.clone(),
             namespace: package.namespace.to_string(),
@@ -209,6 +211,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
             crd_terminating: false,
             argo_project: "default".to_owned(),
             requirements_settle: Duration::ZERO,
+            identity: None,
             default_service_account: None,
             require_service_account: false,
             watching_for: Duration::from_secs(60),

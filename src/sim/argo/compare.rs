@@ -9,6 +9,7 @@ use crate::sim::conditions;
 use crate::sim::helm::{self, Readiness};
 use crate::sim::json;
 use crate::sim::store::{Expected, Key, Object, is_deleting};
+use crate::sim::strategy;
 use crate::sim::world::{Task, World};
 
 /// Milliseconds between comparisons that nothing asks for.
@@ -48,7 +49,10 @@ impl World {
                 return Comparison { sync: "Unknown", health, revision, resources: Vec::new(), error };
             }
         };
-        let wanted = self.argo_render(key, &plan);
+        let mut wanted = self.argo_render(key, &plan);
+        if strategy::is_ignored(application) {
+            wanted.iter_mut().for_each(|object| strategy::keep_live(&self.store, object));
+        }
         let keys: Vec<Key> = wanted.iter().map(Key::of).collect();
         let differs = |wanted: &Map<String, Value>| {
             let live = self.store.get(&Key::of(wanted));

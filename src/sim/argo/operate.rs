@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{ARGO, NOTICE};
 use crate::sim::json;
 use crate::sim::store::{Expected, Key, Object, is_deleting};
+use crate::sim::strategy;
 use crate::sim::world::{Task, World};
 use crate::sim::{helm, helm::Plan};
 
@@ -78,12 +79,15 @@ impl World {
             return self.attempt_failed(key, application, operation, &source, FAILED);
         }
         let prune = operation.pointer("/sync/prune").and_then(Value::as_bool) == Some(true);
-        self.apply_objects(key, &plan, prune);
+        self.apply_objects(key, application, &plan, prune);
         self.finish_operation(key, "Succeeded", "successfully synced (all tasks run)", Some(&source));
     }
 
-    fn apply_objects(&mut self, key: &Key, plan: &Plan, prune: bool) {
-        let wanted = self.argo_render(key, plan);
+    fn apply_objects(&mut self, key: &Key, application: &Object, plan: &Plan, prune: bool) {
+        let mut wanted = self.argo_render(key, plan);
+        if strategy::is_respected(application) {
+            wanted.iter_mut().for_each(|object| strategy::keep_live(&self.store, object));
+        }
         let keys: Vec<Key> = wanted.iter().map(Key::of).collect();
         for object in &wanted {
             let _ = self.store.apply(ARGO, object, &Expected::default());

@@ -47,6 +47,7 @@ impl World {
             config: json::digest(&values),
             rendered_with: String::new(),
             kept: BTreeSet::new(),
+            pinned: false,
         })
     }
 

@@ -8,6 +8,7 @@ use crate::sim::conditions::{self, Condition};
 use crate::sim::helm::{self, Identity, Plan, Readiness, Revision};
 use crate::sim::json;
 use crate::sim::store::{Key, Object, generation};
+use crate::sim::strategy;
 use crate::sim::world::World;
 
 const FORCE_AT: &str = "reconcile.fluxcd.io/forceAt";
@@ -110,7 +111,11 @@ impl World {
     /// What somebody removed comes back, without a new revision.
     fn correct_drift(&mut self, wanted: &Plan, object: &Object) {
         if json::text(object, &["spec", "driftDetection", "mode"]) == "enabled" {
-            self.helm.apply(&mut self.store, &self.script, wanted, HELM_CONTROLLER);
+            if strategy::is_ignored(object) {
+                self.helm.correct(&mut self.store, &self.script, wanted, HELM_CONTROLLER);
+            } else {
+                self.helm.apply(&mut self.store, &self.script, wanted, HELM_CONTROLLER);
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::sim::helm::{Identity, Plan};
 use crate::sim::json;
 use crate::sim::store::{Key, Store};
+use crate::sim::strategy;
 
 type Object = Map<String, Value>;
 
@@ -72,6 +73,7 @@ pub(super) fn plan(store: &Store, release: &Key, object: &Object) -> Option<Plan
         rendered_with: post_renderers(object),
         config: config(store, release, object),
         kept: kept(object),
+        pinned: strategy::is_pinned(object),
     })
 }
 

@@ -1,0 +1,298 @@
+//! DaemonSets behind a canary, as part of a package.
+
+use rstest::rstest;
+use serde_json::{Value, json};
+use windlass::api::{Engine, RolloutGuard, RolloutPhase, RolloutReason};
+use windlass::sim::chart::{Fate, Script, Template};
+use windlass::sim::guard::Policy;
+use windlass::sim::{Key, Verb};
+
+use crate::play::{NAMESPACE, Play, at, component, package};
+
+const NODES: usize = 10;
+
+fn key() -> Key {
+    Key::new("apps/v1", "DaemonSet", NAMESPACE, "agent")
+}
+
+fn script() -> Script {
+    let mut script = Script::default();
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%"}});
+    script.charts.insert("agent".into(), vec![Template::daemon_set(strategy)]);
+    script
+}
+
+fn agent(version: &str, canary: Value) -> Value {
+    let mut agent = component("agent", version, &[]);
+    agent["canary"] = canary;
+    agent
+}
+
+fn agents(version: &str, canary: Value) -> Value {
+    package(version, vec![agent(version, canary), component("after", version, &["agent"])])
+}
+
+/// A cluster of ten nodes that runs version 1 of a chart which states 50 %.
+fn play(engine: Engine, policies: &[Policy], script: Script) -> Play {
+    let mut play = Play::new(engine, script);
+    play.rehearsal.world.store.policies = policies.iter().copied().collect();
+    for number in 1..=NODES {
+        play.rehearsal.world.add_node(&format!("n{number}"));
+    }
+    play
+}
+
+/// Budgets of the DaemonSet as the cluster's log shows them, without repetitions.
+fn budgets(play: &Play, since: usize) -> Vec<String> {
+    let mut budgets: Vec<String> = Vec::new();
+    for change in play.changes_since(since).filter(|change| change.key.kind == "DaemonSet") {
+        let strategy = at(&change.object, "/spec/updateStrategy");
+        let budget = match strategy["type"].as_str() {
+            Some("OnDelete") => "frozen".to_owned(),
+            _ => strategy["rollingUpdate"]["maxUnavailable"].to_string().replace('"', ""),
+        };
+        if budgets.last() != Some(&budget) {
+            budgets.push(budget);
+        }
+    }
+    budgets
+}
+
+/// Most pods that were not ready at once.
+fn most_down(play: &Play, since: usize) -> usize {
+    let mut ready = std::collections::BTreeMap::new();
+    let mut worst = 0;
+    for (position, change) in play.rehearsal.world.store.log().iter().enumerate() {
+        if change.key.kind != "Pod" {
+            continue;
+        }
+        let conditions = at(&change.object, "/status/conditions").as_array().cloned().unwrap_or_default();
+        let is_ready = change.verb != Verb::Deleted
+            && at(&change.object, "/metadata/deletionTimestamp").is_null()
+            && conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        let node = at(&change.object, "/spec/nodeName").as_str().unwrap_or_default().to_owned();
+        ready.insert(node, is_ready);
+        if position >= since {
+            worst = worst.max(ready.values().filter(|ready| !**ready).count());
+        }
+    }
+    worst
+}
+
+fn images(play: &Play) -> Vec<String> {
+    let pods = play.rehearsal.world.store.list("Pod");
+    pods.map(|(_, pod)| at(pod, "/spec/containers/0/image").as_str().unwrap().to_owned()).collect()
+}
+
+#[rstest]
+#[case::strict_on_flux(Engine::Flux, "Strict", &[Policy::Strict], RolloutGuard::AdmissionStrict)]
+#[case::compat_on_flux(Engine::Flux, "Compat", &[Policy::Compat], RolloutGuard::AdmissionCompat)]
+#[case::rendered_on_flux(Engine::Flux, "Compat", &[], RolloutGuard::Rendered)]
+#[case::strict_without_a_policy_on_flux(Engine::Flux, "Strict", &[], RolloutGuard::Rendered)]
+#[case::strict_on_argo(Engine::Argo, "Strict", &[Policy::Strict], RolloutGuard::AdmissionStrict)]
+#[case::compat_on_argo(Engine::Argo, "Compat", &[Policy::Compat], RolloutGuard::AdmissionCompat)]
+#[case::rendered_on_argo(Engine::Argo, "Compat", &[], RolloutGuard::Rendered)]
+fn an_upgrade_takes_one_node_first_and_the_next_component_waits_for_the_last(
+    #[case] engine: Engine,
+    #[case] mode: &str,
+    #[case] policies: &[Policy],
+    #[case] guard: RolloutGuard,
+) {
+    let mut play = play(engine, policies, script());
+    let canary = json!({"mode": mode, "steps": ["30%"], "soak": "5s"});
+    play.commit("app", agents("1.0.0", canary.clone()));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", agents("2.0.0", canary));
+    play.until_ready("app");
+    assert!(images(&play).iter().all(|image| image == "agent:2.0.0"), "{}", play.tell());
+    assert!(budgets(&play, position).ends_with(&["30%".into(), "1".into()]), "{}", play.tell());
+    assert!(most_down(&play, position) <= 3, "{} down\n{}", most_down(&play, position), play.tell());
+    let after =
+        play.changes_since(position).position(|change| change.key.name == "app-after" && change.actor == "windlass");
+    let old = |change: &windlass::sim::Change| at(&change.object, "/spec/containers/0/image") == "agent:1.0.0";
+    let last = play.changes_since(position).collect::<Vec<_>>();
+    let last = last.iter().rposition(|change| change.key.kind == "Pod" && old(change));
+    assert!(after > last, "the next component was written before the last old pod had gone");
+    let status = play.status("app");
+    assert_eq!(status.rollouts.len(), 1);
+    assert_eq!((status.rollouts[0].phase, status.rollouts[0].guard), (RolloutPhase::Successful, Some(guard)));
+    assert_eq!((status.rollouts[0].updated, status.rollouts[0].desired), (10, 10));
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_canary_that_crashes_costs_one_node_and_is_told_with_its_pod(#[case] engine: Engine) {
+    let mut script = script();
+    script.pods_behave("agent:2.0.0", "*", Fate::CrashesAtOnce);
+    let mut play = play(engine, &[Policy::Strict], script);
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", agents("2.0.0", json!({})));
+    play.until("app", "UpgradeFailed");
+    let message = play.message("app");
+    assert!(message.contains("component agent: DaemonSet packages/agent: pod agent-"), "{message}");
+    assert!(message.contains("on node n1") && message.contains("container main: CrashLoopBackOff"), "{message}");
+    play.rehearsal.run_for(3_600_000);
+    assert_eq!(most_down(&play, position), 1, "{}", play.tell());
+    assert_eq!(budgets(&play, position).last().unwrap(), "frozen");
+    let status = play.status("app");
+    assert_eq!(
+        (status.rollouts[0].phase, status.rollouts[0].reason),
+        (RolloutPhase::Failed, Some(RolloutReason::Crashing))
+    );
+    assert!(play.runs("after").as_deref() == Some("1.0.0"), "what depends on it is left alone");
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_fix_is_tried_on_the_node_that_is_down(#[case] engine: Engine) {
+    let mut script = script();
+    script.pods_behave("agent:2.0.0", "*", Fate::CannotPull);
+    let mut play = play(engine, &[Policy::Strict], script);
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", agents("2.0.0", json!({})));
+    play.until("app", "UpgradeFailed");
+    play.commit("app", agents("2.1.0", json!({})));
+    play.until_ready("app");
+    assert!(images(&play).iter().all(|image| image == "agent:2.1.0"), "{}", play.tell());
+    assert_eq!(most_down(&play, position), 1, "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_failed_canary_is_rolled_back_where_that_is_safe(#[case] engine: Engine) {
+    let mut script = script();
+    script.pods_behave("agent:2.0.0", "*", Fate::InitCrashes);
+    let mut play = play(engine, &[Policy::Strict], script);
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    let position = play.position();
+    let mut spec = agents("2.0.0", json!({}));
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "UpgradeRolledBack");
+    play.rehearsal.run_for(600_000);
+    assert!(images(&play).iter().all(|image| image == "agent:1.0.0"), "{}", play.tell());
+    assert_eq!(most_down(&play, position), 1, "{}", play.tell());
+    assert_eq!(play.status("app").rollouts[0].phase, RolloutPhase::Successful);
+    let back = play.position();
+    play.rehearsal.run_for(3_600_000);
+    assert_eq!(play.moves_since(back), Vec::<String>::new());
+    assert_eq!(budgets(&play, back), Vec::<String>::new(), "{}", play.tell());
+}
+
+#[test]
+fn a_late_crash_during_the_soak_costs_one_node() {
+    let mut script = script();
+    script.pods_behave("agent:2.0.0", "*", Fate::CrashesAfter(20_000));
+    let mut play = play(Engine::Flux, &[Policy::Strict], script);
+    play.commit("app", agents("1.0.0", json!({"maxRestarts": 0})));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", agents("2.0.0", json!({"maxRestarts": 0})));
+    play.until("app", "UpgradeFailed");
+    play.rehearsal.run_for(3_600_000);
+    assert_eq!(most_down(&play, position), 1, "{}", play.tell());
+}
+
+/// What keeps a DaemonSet down longer than `upgrade.timeout` is its own size.
+#[test]
+fn the_turn_is_given_the_time_that_the_rollout_takes() {
+    let mut play = play(Engine::Flux, &[Policy::Strict], script());
+    let mut spec = agents("1.0.0", json!({"steps": ["1"]}));
+    spec["upgrade"] = json!({"timeout": "30s"});
+    play.commit("app", spec.clone());
+    play.until_ready("app");
+    let mut spec = agents("2.0.0", json!({"steps": ["1"]}));
+    spec["upgrade"] = json!({"timeout": "30s"});
+    play.commit("app", spec);
+    play.rehearsal.run_for(30_000);
+    let told = play.message("app");
+    // 30s and the canary's own: 10m, 1m, nine nodes at 10m.
+    assert!(told.contains("its turn has 1h41m30s, 1h41m of them for this"), "{told}");
+    play.until_ready("app");
+}
+
+/// On Argo CD self-heal would take it back.
+#[test]
+fn a_template_that_somebody_changes_by_hand_is_rolled_out_behind_a_canary_too() {
+    let mut play = play(Engine::Flux, &[Policy::Strict], script());
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    play.rehearsal.run_for(60_000);
+    let position = play.position();
+    let restart =
+        json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
+    play.patch(&key(), restart);
+    play.rehearsal.run_for(600_000);
+    let pods = play.rehearsal.world.store.list("Pod");
+    let old = pods.filter(|(_, pod)| at(pod, "/metadata/annotations/kubectl.kubernetes.io~1restartedAt").is_null());
+    assert_eq!(old.count(), 0, "{}", play.tell());
+    assert_eq!(budgets(&play, position), ["frozen", "10%", "1"], "{}", play.tell());
+    assert_eq!(play.reason("app"), "Ready");
+}
+
+#[test]
+fn a_suspended_package_freezes_its_rollout() {
+    let mut play = play(Engine::Flux, &[Policy::Compat], script());
+    let canary = json!({"mode": "Compat", "steps": ["1"], "soak": "5s"});
+    play.commit("app", agents("1.0.0", canary.clone()));
+    play.until_ready("app");
+    play.commit("app", agents("2.0.0", canary.clone()));
+    play.rehearsal.run_for(12_000);
+    let mut spec = agents("2.0.0", canary.clone());
+    spec["suspend"] = json!(true);
+    play.commit("app", spec);
+    play.rehearsal.run_for(10_000);
+    let position = play.position();
+    play.rehearsal.run_for(600_000);
+    assert_eq!(budgets(&play, position), Vec::<String>::new());
+    assert_eq!(play.status("app").rollouts[0].reason, Some(RolloutReason::Paused), "{}", play.tell());
+    assert!(images(&play).iter().any(|image| image == "agent:1.0.0"));
+    play.commit("app", agents("2.0.0", canary));
+    play.until_ready("app");
+    assert!(images(&play).iter().all(|image| image == "agent:2.0.0"));
+}
+
+#[test]
+fn without_any_guard_nothing_is_written_and_what_to_do_is_said() {
+    let mut play = play(Engine::Flux, &[Policy::Strict], script());
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    // The next release is made for the policy, which goes away before its turn.
+    let mut spec = agents("2.0.0", json!({}));
+    spec["components"][0]["install"]["dependsOn"] = json!(["first"]);
+    spec["components"].as_array_mut().unwrap().push(component("first", "2.0.0", &[]));
+    play.commit("app", spec);
+    play.rehearsal.run_for(50);
+    play.rehearsal.world.store.policies.clear();
+    play.until("app", "GuardMismatch");
+    let message = play.message("app");
+    assert!(message.contains("install manifests/canary"), "{message}");
+    assert!(images(&play).iter().all(|image| image == "agent:1.0.0"));
+    play.rehearsal.world.store.policies.insert(Policy::Strict);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert!(images(&play).iter().all(|image| image == "agent:2.0.0"));
+}
+
+#[test]
+fn once_everything_is_done_nothing_is_written_any_more() {
+    let mut play = play(Engine::Flux, &[Policy::Strict], script());
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    play.commit("app", agents("2.0.0", json!({})));
+    play.until_ready("app");
+    play.rehearsal.run_for(60_000);
+    let position = play.position();
+    play.rehearsal.run_for(7_200_000);
+    let written: Vec<_> = play.changes_since(position).filter(|change| change.actor == "windlass").collect();
+    assert!(written.is_empty(), "{written:?}");
+}
