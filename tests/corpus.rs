@@ -11,17 +11,13 @@ use std::path::Path;
 
 use rstest::rstest;
 use serde_json::Value;
-use windlass::api::{ComponentSource, Engine, Package};
+use windlass::api::{Engine, Package};
 use windlass::engine::Manifest;
-use windlass::package::definition::{self, Definition};
 use windlass::package::yaml;
 use windlass::translate::{Options, Translation, managed, native};
 
+use common::read_back::definitions;
 use common::{read_yaml, read_yaml_1_1, text};
-
-/// Where charts at a path are said to come from.
-const REPOSITORY: &str = "https://git.example.org/cozystack.git";
-const COMMIT: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// The corpus directory of a version, or a return from a test that is skipped aloud.
 macro_rules! corpus_or_skip {
@@ -122,23 +118,6 @@ fn import(directory: &Path, version: &str, variants: &[(&str, &str)], out: &Path
         packages.extend(documents.documents.iter().map(|node| serde_json::from_value(node.to_value()).unwrap()));
     }
     packages
-}
-
-fn definitions(packages: &[Package]) -> Vec<Definition> {
-    let parse = |package: &Package| {
-        let (name, namespace) = (package.metadata.name.as_deref().unwrap(), package.metadata.namespace.as_deref());
-        // Argo CD must be told where charts at a path come from.
-        let mut spec = package.spec.clone();
-        for component in spec.components.iter_mut().filter(|component| component.path.is_some()) {
-            component.source = Some(ComponentSource {
-                repo_url: REPOSITORY.into(),
-                revision: COMMIT.into(),
-                ..ComponentSource::default()
-            });
-        }
-        definition::parse(name, namespace.unwrap(), &spec).unwrap()
-    };
-    packages.iter().map(parse).collect()
 }
 
 /// The releases of a stream, in order, and what each is called.
@@ -263,31 +242,8 @@ fn what_is_rendered_reads_back_as_meant(
     stream.sort_by_key(|package| text(package, "/metadata/name").to_owned() + ".yaml");
     let meant: Vec<Value> = imported.iter().map(|package| serde_json::to_value(package).unwrap()).collect();
     assert_eq!(stream, meant);
-    let packages = definitions(&imported);
-    let options = Options::for_engine(Some(engine));
-    for (mode, translation) in [("managed", managed(&packages, &options)), ("native", native(&packages, &options))] {
-        let objects = translation.unwrap().objects;
-        let meant: Vec<Value> = objects.iter().map(|object| Value::Object(object.as_map().clone())).collect();
-        assert!(meant.len() > 100, "{} objects", meant.len());
-        let from = out.path().to_str().unwrap();
-        let rendered = common::printed([
-            "render",
-            from,
-            "--engine",
-            engine.as_str(),
-            "--mode",
-            mode,
-            "--repo-url",
-            REPOSITORY,
-            "--revision",
-            COMMIT,
-        ]);
-        let read = read_yaml_1_1(&rendered);
-        assert_eq!(read.len(), meant.len());
-        for (read, meant) in read.iter().zip(&meant) {
-            assert_eq!(read, meant);
-        }
-    }
+    let compared = common::read_back::check(out.path().to_str().unwrap(), &imported, engine);
+    assert!(compared > 200, "{compared} objects");
 }
 
 /// The whole corpus, installed and then upgraded by the real decisions on a

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use windlass::api::{Engine, Package};
 
+use common::read_back::{COMMIT, REPOSITORY};
 use common::{read_yaml, read_yaml_1_1, root, text};
 
 const ENGINES: [&str; 2] = ["flux", "argo"];
@@ -42,6 +44,7 @@ fn packages(state: &Path) -> Vec<Value> {
     if state.join("packages").is_dir() {
         let entries = fs::read_dir(state.join("packages")).unwrap();
         files = entries.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
     }
     files.iter().flat_map(|file| read_yaml(&fs::read_to_string(file).unwrap())).collect()
 }
@@ -130,7 +133,7 @@ fn charts_render() {
 }
 
 fn rendered(state: &Path, engine: &str, mode: &str) -> String {
-    let source = ["--repo-url", "https://git.example.org/packages.git", "--revision", COMMIT];
+    let source = ["--repo-url", REPOSITORY, "--revision", COMMIT];
     let mut arguments = vec!["render", state.to_str().unwrap(), "--engine", engine, "--mode", mode];
     arguments.extend(source);
     arguments.extend(["--chart-root", state.to_str().unwrap()]);
@@ -139,8 +142,6 @@ fn rendered(state: &Path, engine: &str, mode: &str) -> String {
     }
     common::printed(arguments)
 }
-
-const COMMIT: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// What was rendered carries what the author wrote: both are read by PyYAML,
 /// and compared field by field.
@@ -200,6 +201,21 @@ fn check_release(objects: &[Value], package: &Value, component: &Value, engine: 
         } else {
             assert_eq!(text(source, "/targetRevision"), COMMIT);
             assert_eq!(text(source, "/path"), text(component, "/path"));
+        }
+    }
+}
+
+/// Field by field, whole objects, to a reader that knows nothing of ours.
+#[test]
+fn what_is_rendered_reads_back_as_meant() {
+    if !common::available("what_is_rendered_reads_back_as_meant", "python3", &["-c", "import yaml"]) {
+        return;
+    }
+    for state in states() {
+        let typed = |package: &Value| serde_json::from_value::<Package>(package.clone()).unwrap();
+        let packages: Vec<Package> = packages(&state).iter().map(typed).collect();
+        for engine in [Engine::Flux, Engine::Argo] {
+            assert!(common::read_back::check(state.to_str().unwrap(), &packages, engine) > 0);
         }
     }
 }

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "not every test uses everything")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+pub mod read_back;
+
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
