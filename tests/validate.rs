@@ -209,3 +209,13 @@ fn completion_scripts_know_the_commands(#[case] shell: &str) {
     let output = Command::cargo_bin("windlass").unwrap().args(["completion", shell]).output().unwrap();
     assert!(exit(&output) == 0 && text(&output.stdout).contains("validate"));
 }
+
+/// `windlass … | head` has read enough.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.arg("crds").stdout(writer).stderr(std::process::Stdio::piped()).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
