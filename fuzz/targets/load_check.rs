@@ -1,15 +1,20 @@
-//! Any bytes as a file: loading, checking and reporting neither panic nor hang,
-//! and what they say hangs together.
+//! Any bytes as a file: loading, checking, translating and reporting neither
+//! panic nor hang, what they say hangs together, and what is rendered reads back
+//! as it was meant.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
 use windlass::api::Engine;
 use windlass::package::check::{Options, check};
 use windlass::package::diagnostic::{Report, Style, write_github, write_json, write_text};
 use windlass::package::graph::{Graph, write_dot, write_mermaid};
 use windlass::package::load::{Input, NamespaceRule, load};
+use windlass::package::definition::Definition;
 use windlass::package::names::Namespace;
+use windlass::package::yaml;
+use windlass::translate::{Options as Translate, managed, native};
 
 fuzz_target!(|bytes: &[u8]| {
     let rule = NamespaceRule::Default(Namespace::parse("default").expect("a name"));
@@ -19,6 +24,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(loaded.packages.iter().all(|package| package.definition.is_some()));
         let graph = Graph::new(loaded.packages.iter().filter_map(|package| package.definition.as_ref()));
         let _ = (write_dot(&graph), write_mermaid(&graph));
+        let definitions: Vec<Definition> =
+            loaded.packages.iter().filter_map(|package| package.definition.clone()).collect();
+        translate(&definitions);
     }
     for engine in [None, Some(Engine::Flux), Some(Engine::Argo)] {
         let found = check(&loaded, &Options { engine, charts: None }).expect("no charts to read");
@@ -33,3 +41,20 @@ fuzz_target!(|bytes: &[u8]| {
     let commands = write_github(&report);
     assert!(commands.lines().all(|line| line.starts_with("::error ") || line.starts_with("::warning ")));
 });
+
+/// Both engines and modes; a set may be refused, but what comes of it is YAML
+/// that says the same.
+fn translate(definitions: &[Definition]) {
+    for engine in [Engine::Flux, Engine::Argo] {
+        let options = Translate { skip_hooks: true, ..Translate::for_engine(Some(engine)) };
+        for translation in [managed(definitions, &options), native(definitions, &options)].into_iter().flatten() {
+            let meant: Vec<Value> = translation.objects.into_iter().map(Value::from).collect();
+            let text = yaml::write::write(&meant).expect("any value can be written");
+            let read = yaml::parse(&text);
+            assert!(read.problems.is_empty(), "{:?}", read.problems);
+            let read: Vec<String> = read.documents.iter().map(|node| node.to_value().to_string()).collect();
+            let meant: Vec<String> = meant.iter().map(Value::to_string).collect();
+            assert_eq!(read, meant);
+        }
+    }
+}
