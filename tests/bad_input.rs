@@ -203,7 +203,19 @@ fn deep_nesting() {
     for nested in ["[".repeat(100_000), "{a: ".repeat(100_000), format!("{}{}", "[".repeat(70), "]".repeat(70))] {
         let (code, line, said) = only_error(component(&format!("values: {{a: {nested}}}")).as_bytes());
         assert_eq!((code.as_str(), line), ("WL019", 9), "{said}");
+        assert!(said.contains("on fewer levels"), "{said}");
     }
+}
+
+#[rstest]
+#[case::indentation(package("   suspend: true"), 6, "indent the line like those beside it")]
+#[case::colon(package("  serviceAccountName: a: b"), 6, "put it in quotes")]
+#[case::quote(package("  serviceAccountName: \"a"), 6, "close it with the quote")]
+#[case::control_character(package("  serviceAccountName: \"\u{1b}[31m\""), 6, "write it as an escape")]
+fn the_commonest_mistakes_of_yaml(#[case] text: String, #[case] line: u64, #[case] remedy: &str) {
+    let (code, at, said) = only_error(text.as_bytes());
+    assert_eq!((code.as_str(), at), ("WL001", line), "{said}");
+    assert!(said.contains(remedy), "{said}");
 }
 
 #[test]

@@ -175,6 +175,13 @@ fn what_is_not_there_is_an_error_of_reading() {
 }
 
 #[test]
+fn a_file_is_no_directory_to_write_into() {
+    let directory = files(&[("app.yaml", PACKAGE), ("out", "")]);
+    let failed = render(directory.path(), &["--engine", "flux", "-o", "out", "app.yaml"]).code(3);
+    assert!(stderr(&failed).ends_with("error: cannot write into out: it is a file, and -o names a directory\n"));
+}
+
+#[test]
 fn repository_and_commit_go_together() {
     let directory = files(&[("app.yaml", PACKAGE)]);
     render(directory.path(), &["--engine", "argo", "--revision", COMMIT, "app.yaml"]).code(2);

@@ -69,6 +69,9 @@ pub fn write_files(files: &BTreeMap<String, String>, directory: &Path) -> anyhow
     if let Some(path) = files.keys().map(|name| directory.join(name)).find(|path| path.is_dir()) {
         anyhow::bail!("cannot write {}: there is a directory of that name", path.display());
     }
+    if directory.is_file() {
+        anyhow::bail!("cannot write into {}: it is a file, and -o names a directory", directory.display());
+    }
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut temporary = Temporary::default();
     for (name, text) in files {

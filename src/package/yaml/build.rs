@@ -89,14 +89,30 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
     }
     let line = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
     let line = text.get(line..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-    let help = if line.contains("{{") {
+    let message = error.info();
+    let help = if code == Code::TooLarge { TOO_DEEP } else { syntax_help(&message, line) };
+    Problem { code, span: Span { start, end }, help: help.into(), message }
+}
+
+/// What to do with what is nested too deeply.
+const TOO_DEEP: &str = "no chart has values as deep as that: write them on fewer levels";
+
+/// What to do about a line that cannot be read, as far as the commonest mistakes
+/// can be told from what the parser says.
+fn syntax_help(message: &str, line: &str) -> &'static str {
+    if line.contains("{{") {
         "this looks like a template: render it first, Package files are plain YAML"
     } else if line.starts_with('\t') || line.trim_start_matches(' ').starts_with('\t') {
         "YAML is indented with spaces, not with tabs"
+    } else if message.contains("mapping values are not allowed") {
+        "indent the line like those beside it; if it is text with `: ` in it, put it in quotes"
+    } else if message.contains("unclosed quote") {
+        "close it with the quote it begins with"
+    } else if message.contains("unexpected character") {
+        "remove it, or write it as an escape in double quotes"
     } else {
         ""
-    };
-    Problem { code, span: Span { start, end }, message: error.info(), help: help.into() }
+    }
 }
 
 enum Step {
@@ -171,7 +187,7 @@ impl Builder<'_> {
 
     fn open(&mut self, frame: Frame, span: Span) -> Step {
         if self.frames.len() >= MAX_DEPTH {
-            self.problem(Code::TooLarge, span, format!("nested deeper than {MAX_DEPTH} levels"), "");
+            self.problem(Code::TooLarge, span, format!("nested deeper than {MAX_DEPTH} levels"), TOO_DEEP);
             return Step::SkipDocument;
         }
         self.frames.push(frame);
@@ -266,7 +282,7 @@ impl Builder<'_> {
             return Step::SkipDocument;
         }
         if self.frames.len() + size.depth > MAX_DEPTH {
-            self.problem(Code::TooLarge, span, format!("nested deeper than {MAX_DEPTH} levels"), "");
+            self.problem(Code::TooLarge, span, format!("nested deeper than {MAX_DEPTH} levels"), TOO_DEEP);
             return Step::SkipDocument;
         }
         match self.anchors.get(&anchor).cloned() {
@@ -285,7 +301,12 @@ impl Builder<'_> {
     fn place(&mut self, node: Node, anchor: usize) -> Step {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            self.problem(Code::TooLarge, node.span, format!("more than {MAX_NODES} values in one file"), "");
+            self.problem(
+                Code::TooLarge,
+                node.span,
+                format!("more than {MAX_NODES} values in one file"),
+                "split the file",
+            );
             return Step::Stop;
         }
         if anchor != 0 {
