@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 CARGO ?= cargo
 
-.PHONY: help examples test explore lint deny generate bench static static-path
+.PHONY: help examples test explore survey tell lint deny generate bench static static-path
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -30,6 +30,14 @@ test: ## format, lints, tests, documentation; no cluster needed (that is `make e
 
 explore: ## every interleaving of larger simulated worlds; minutes
 	$(CARGO) test --quiet --test explore -- --larger
+
+SEED ?= 0
+HISTORIES ?= 80
+survey: ## what random histories come to: SEED=0 HISTORIES=80
+	$(CARGO) test --quiet --test explore -- --survey $(SEED) $(HISTORIES)
+
+tell: ## all that happens in one of them: SEED=
+	$(CARGO) test --quiet --test explore -- --tell $(SEED)
 
 lint: ## lints alone, and licences, duplicates and sources of the dependencies
 	$(CARGO) fmt --check

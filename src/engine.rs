@@ -23,7 +23,7 @@ use thiserror::Error;
 use crate::api::{Claim, Engine};
 use crate::package::definition::{ChartSource, Component, Definition};
 use crate::package::digest::ComponentDigest;
-use crate::package::names::{child_name, hook_child_name};
+use crate::package::names::{ObjectName, child_name, hook_child_name};
 
 pub use argo::{ArgoTarget, Destination};
 pub use flux::{
@@ -38,6 +38,8 @@ pub use overlay::{in_place, keeps_the_first_step_small, rollback_form, surplus};
 pub struct RenderContext<'a> {
     /// The Package.
     pub package: &'a Definition,
+    /// The account that the engine acts as.
+    pub account: Option<&'a ObjectName>,
     /// Position of the component in the apply order, from 0.
     pub wave: u32,
     /// Digest of the component for the engine of `target`.

@@ -13,3 +13,5 @@ mod log;
 mod mutants;
 #[path = "properties/random.rs"]
 mod random;
+#[path = "properties/seeds.rs"]
+mod seeds;

@@ -244,6 +244,10 @@ pub struct RollbackRecord {
     /// Why the package is rolled back.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
+    /// When the earlier revision ran again: nothing that was done before that
+    /// counts any more, also once the upgrade is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Time>,
     /// When the check at the end began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check_began: Option<Time>,
@@ -392,6 +396,8 @@ pub enum HookOutcome {
     Succeeded,
     /// It failed, or did not end in time.
     Failed,
+    /// It failed, and another attempt was asked for, which has not begun.
+    ToRepeat,
 }
 
 /// What became of a hook in a revision. With the revision's base, its version

@@ -229,7 +229,7 @@ fn spec<'a>(
         release_name: component.release_name.as_str(),
         target_namespace: component.namespace.as_str(),
         storage_namespace: component.namespace.as_str(),
-        service_account_name: package.service_account.as_ref().map(|name| name.as_str()),
+        service_account_name: context.account.map(|name| name.as_str()),
         depends_on: target.depends_on,
         max_history: MAX_HISTORY,
         install: Install {

@@ -9,6 +9,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
+use super::digest::{ComponentDigest, DigestError, Digests};
 use super::duration::GoDuration;
 use super::names::{ComponentName, Namespace, ObjectName, PackageName, ReleaseName};
 use super::range::Range;
@@ -63,6 +64,18 @@ pub struct Definition {
     pub revision_history_limit: u32,
     /// Components and hooks, in declaration order.
     pub components: Vec<Component>,
+    digests: Digests,
+}
+
+impl Definition {
+    /// The digests of the components for an engine, in declaration order. Taken
+    /// when first asked for: a definition is read as it stands by then.
+    ///
+    /// # Errors
+    /// See [`DigestError`].
+    pub fn digests(&self, engine: Engine) -> Result<&[ComponentDigest], DigestError> {
+        self.digests.of(&self.components, engine)
+    }
 }
 
 /// One thing that must be there before a revision starts.

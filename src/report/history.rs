@@ -53,6 +53,7 @@ fn hooks(status: &PackageRevisionStatus) -> String {
         HookOutcome::Running => "running",
         HookOutcome::Succeeded => "succeeded",
         HookOutcome::Failed => "failed",
+        HookOutcome::ToRepeat => "failed, to run again",
     };
     let hooks: Vec<String> =
         status.hooks.iter().map(|hook| format!("{}:{}", hook.name, outcome(hook.outcome))).collect();

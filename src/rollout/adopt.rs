@@ -47,9 +47,15 @@ pub(crate) fn given_to(snapshot: &Snapshot, component: &str) -> String {
     format!("{}/{}/{component}", snapshot.package.namespace, snapshot.package.name)
 }
 
+/// The component of this Package that a live object is given to.
+pub(crate) fn heir<'a>(snapshot: &Snapshot, live: &'a Live) -> Option<&'a str> {
+    let given = live.annotation(ANNOTATION_ADOPT)?.strip_prefix(snapshot.package.namespace.as_str())?;
+    given.strip_prefix('/')?.strip_prefix(snapshot.package.name.as_str())?.strip_prefix('/')
+}
+
 /// Whether a live object is given to a component.
 pub(crate) fn is_given(snapshot: &Snapshot, component: &str, live: &Live) -> bool {
-    live.annotation(ANNOTATION_ADOPT).is_some_and(|given| given == given_to(snapshot, component))
+    heir(snapshot, live) == Some(component)
 }
 
 /// Whether a live object was, or is to be, taken over: what others have written
@@ -63,10 +69,11 @@ pub(crate) fn given<'a>(
     snapshot: &'a Snapshot,
     wanted: &'a Wanted,
 ) -> impl Iterator<Item = (&'a RecordedComponent, &'a Live)> {
-    wanted.releases().filter_map(|(component, key)| {
-        let live = snapshot.children.iter().find(|child| child.key() == key)?;
-        let foreign = live.package() != Some(snapshot.package.name.as_str());
-        (foreign && is_given(snapshot, &component.name, live)).then_some((component, live))
+    let foreign = |child: &&Live| child.package() != Some(snapshot.package.name.as_str());
+    let given = snapshot.children.iter().filter(|child| is_taken_over(child)).filter(foreign).collect::<Vec<_>>();
+    wanted.releases().filter_map(move |(component, key)| {
+        let live = given.iter().find(|live| live.key() == key)?;
+        is_given(snapshot, &component.name, live).then_some((component, *live))
     })
 }
 

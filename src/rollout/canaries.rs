@@ -307,7 +307,7 @@ fn unnamed(component: &RecordedComponent, keys: &[ObjectKey]) -> Option<String> 
 fn weight(standing: &Standing) -> u8 {
     match standing {
         Standing::Verified => 0,
-        Standing::Waiting(_) | Standing::NoSource(_) => 1,
+        Standing::Waiting(_) | Standing::Suspended(_) | Standing::NoSource(_) => 1,
         Standing::Denied(_) => 2,
         Standing::Unguarded(_) => 3,
         Standing::Failed(_) => 4,

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::decision::Action;
-use super::live::{Live, key_of};
+use super::live::{Live, Place};
+use super::prepare;
 use super::release;
 use super::removal::{self, Removal};
 use super::snapshot::RevisionView;
@@ -25,12 +26,12 @@ pub(crate) fn after_success(work: &mut Work<'_>, history_limit: u32) -> Option<S
 
 /// Uninstalled after the new set is ready, dependents first.
 fn components_not_wanted(work: &mut Work<'_>) -> Option<String> {
-    let wanted = |child: &&Live| {
-        let component = child.component().and_then(|name| work.latest.component(name));
-        component.is_some_and(|c| !c.hook && release::object_key(c).as_ref() == Some(child.key()))
-    };
+    let components = work.latest.spec.components.iter().filter(|component| !component.hook);
+    let wanted: BTreeSet<(&str, Option<Place<'_>>)> =
+        components.map(|component| (component.name.as_str(), release::place(component))).collect();
+    let is_wanted = |child: &&Live| wanted.contains(&(child.component().unwrap_or_default(), Some(child.place())));
     let unwanted: Vec<&Live> =
-        work.inventory().filter(|child| !release::is_hook(child)).filter(|child| !wanted(child)).collect();
+        work.inventory().filter(|child| !release::is_hook(child)).filter(|child| !is_wanted(child)).collect();
     match removal::of(work, &unwanted) {
         Removal::Gone => None,
         Removal::Waiting(message) => Some(message),
@@ -82,21 +83,11 @@ fn sources(work: &mut Work<'_>) {
     if work.status.phase != RevisionPhase::Succeeded {
         return;
     }
-    let referred: BTreeSet<ObjectKey> = work
-        .snapshot
-        .revisions
-        .iter()
-        .flat_map(|revision| &revision.spec.components)
-        .flat_map(|component| &component.manifests)
-        .map(key_of)
-        .collect();
-    let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| peer.sources.iter()).collect();
-    let unused: Vec<&Live> = work
-        .snapshot
-        .sources
-        .iter()
-        .filter(|source| !referred.contains(source.key()) && !elsewhere.contains(source.key()))
-        .collect();
+    let components = work.snapshot.revisions.iter().flat_map(|revision| &revision.spec.components);
+    let referred: BTreeSet<Place<'_>> = components.flat_map(prepare::sources_of).map(Place::of).collect();
+    let unreferred = work.snapshot.sources.iter().filter(|source| !referred.contains(&source.place()));
+    let elsewhere = |source: &Live| work.snapshot.peers.iter().any(|peer| peer.sources.contains(source.key()));
+    let unused: Vec<&Live> = unreferred.filter(|source| !elsewhere(source)).collect();
     for source in unused {
         work.delete(source);
     }

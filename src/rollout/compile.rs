@@ -1,6 +1,6 @@
 //! From what is wanted to the record of a revision: rendered once, kept for good.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -55,21 +55,21 @@ impl From<RenderError> for Missing {
 
 /// Compiles the next revision of a Package.
 pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Compiled {
-    let definition = with_account(snapshot, definition);
-    if definition.service_account.is_none() && snapshot.cluster.require_service_account {
+    let account = account(snapshot, definition);
+    if account.is_none() && snapshot.cluster.require_service_account {
         let message = "serviceAccountName is required in this cluster".to_owned();
         return Compiled::Refused { message };
     }
-    let history = History::new(&snapshot.revisions);
-    let verified = history.verified();
-    let number = history.latest().map_or(1, |latest| latest.number() + 1);
-    let compiler = Compiler { snapshot, definition: &definition, wanted, history, verified, number };
+    let number = snapshot.revisions.last().map_or(1, |latest| latest.number() + 1);
+    let compiler = Compiler::new(snapshot, definition, wanted.engine, number);
+    let known = Known::of(snapshot, wanted);
+    let verified = compiler.verified;
     let mut components = Vec::with_capacity(wanted.components.len());
     // All charts that are awaited are asked for at once.
     let (mut asked, mut awaited): (Vec<Action>, Option<String>) = (Vec::new(), None);
-    for (component, &position) in wanted.components.iter().zip(&wanted.positions) {
+    for (outline, key, position) in wanted.all() {
         let Some(defined) = definition.components.get(position) else { continue };
-        match compiler.component(component, defined) {
+        match compiler.component(outline, key, defined, &known) {
             Ok(component) => components.push(component),
             Err(Missing::Waiting { actions, message }) => {
                 asked.extend(actions.into_iter().filter(|action| !asked.contains(action)).collect::<Vec<_>>());
@@ -114,26 +114,17 @@ pub(crate) fn release_object(
     latest: &RevisionView,
     component: &RecordedComponent,
 ) -> Option<Manifest> {
-    let definition = with_account(snapshot, definition);
     let defined = definition.components.iter().find(|c| c.name.as_str() == component.name && !c.hook)?;
-    let history = History::new(&snapshot.revisions);
-    let verified = history.verified();
-    let wanted = Wanted::empty(latest.spec.engine);
-    let number = latest.number();
-    let compiler = Compiler { snapshot, definition: &definition, wanted: &wanted, history, verified, number };
+    let compiler = Compiler::new(snapshot, definition, latest.spec.engine, latest.number());
     let digest = ComponentDigest::from_record(component.digest.clone());
     let rendered = compiler.render_with(component, defined, &digest, None, PathPin::Follow).ok()?;
     rendered.into_objects().pop()
 }
 
 /// The account that the children act as: the Package's, else the default one.
-fn with_account(snapshot: &Snapshot, definition: &Definition) -> Definition {
-    let mut definition = definition.clone();
-    if definition.service_account.is_none() {
-        let default = snapshot.cluster.default_service_account.as_deref();
-        definition.service_account = default.and_then(|name| ObjectName::parse(name).ok());
-    }
-    definition
+fn account(snapshot: &Snapshot, definition: &Definition) -> Option<ObjectName> {
+    let default = snapshot.cluster.default_service_account.as_deref();
+    definition.service_account.clone().or_else(|| ObjectName::parse(default?).ok())
 }
 
 fn sized(spec: PackageRevisionSpec) -> Compiled {
@@ -155,21 +146,74 @@ fn into_record(manifests: Vec<Manifest>) -> Vec<Map<String, Value>> {
     manifests.into_iter().map(Manifest::into_map).collect()
 }
 
+/// What is known of the components that are compiled, by their names.
+struct Known<'a> {
+    /// As revisions have recorded them, the newest first.
+    recorded: BTreeMap<&'a str, Vec<&'a RecordedComponent>>,
+    /// What the latest revision took over, and has not moved since.
+    unmoved: BTreeSet<&'a str>,
+    replaced: BTreeSet<String>,
+    given: BTreeMap<&'a str, &'a Live>,
+}
+
+impl<'a> Known<'a> {
+    fn of(snapshot: &'a Snapshot, wanted: &'a Wanted) -> Self {
+        let latest = snapshot.revisions.last();
+        let mut recorded: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for component in snapshot.revisions.iter().rev().flat_map(|revision| &revision.spec.components) {
+            recorded.entry(&component.name).or_default().push(component);
+        }
+        let adopted = latest.into_iter().flat_map(|latest| &latest.spec.components).filter(|c| c.adopted);
+        let given = adopt::given(snapshot, wanted).map(|(component, live)| (component.name.as_str(), live));
+        Self {
+            recorded,
+            unmoved: adopted.map(|component| component.name.as_str()).collect(),
+            replaced: wanted.replacements(latest).into_iter().map(|replacement| replacement.component).collect(),
+            given: given.collect(),
+        }
+    }
+
+    /// A component whose digest is known keeps its stored manifests verbatim: a
+    /// newer Windlass, or a new commit, moves nothing by itself.
+    fn stored(&self, outline: &RecordedComponent) -> Option<&'a RecordedComponent> {
+        // What was taken over and has moved since is ours altogether.
+        let unmoved = self.unmoved.contains(outline.name.as_str());
+        let is_it = |known: &&&RecordedComponent| {
+            known.digest == outline.digest && !known.hook && !known.manifests.is_empty() && (unmoved || !known.adopted)
+        };
+        self.recorded.get(outline.name.as_str())?.iter().find(is_it).copied()
+    }
+}
+
 struct Compiler<'a> {
     snapshot: &'a Snapshot,
     definition: &'a Definition,
-    wanted: &'a Wanted,
+    account: Option<ObjectName>,
+    engine: Engine,
     history: History<'a>,
     verified: Option<&'a RevisionView>,
     number: u64,
 }
 
+impl<'a> Compiler<'a> {
+    fn new(snapshot: &'a Snapshot, definition: &'a Definition, engine: Engine, number: u64) -> Self {
+        let history = History::new(&snapshot.revisions);
+        let account = account(snapshot, definition);
+        Self { snapshot, definition, account, engine, history, verified: history.verified(), number }
+    }
+}
+
 impl Compiler<'_> {
-    fn component(&self, outline: &RecordedComponent, defined: &Component) -> Result<RecordedComponent, Missing> {
+    fn component(
+        &self,
+        outline: &RecordedComponent,
+        key: &ObjectKey,
+        defined: &Component,
+        known: &Known<'_>,
+    ) -> Result<RecordedComponent, Missing> {
         let mut component = outline.clone();
-        component.replaces =
-            self.wanted.replacements(&self.snapshot.revisions).iter().any(|r| r.component == component.name);
-        match (self.stored(outline), defined.hook) {
+        component.replaces = known.replaced.contains(&component.name);
+        match (known.stored(outline), defined.hook) {
             (Some(stored), false) => {
                 (component.manifests, component.adopted) = (stored.manifests.clone(), stored.adopted);
             }
@@ -177,7 +221,8 @@ impl Compiler<'_> {
             (_, true) => component.manifests = into_record(self.render(outline, defined)?),
             (None, false) => {
                 let mut manifests = self.render(outline, defined)?;
-                component.adopted = self.place(outline, &mut manifests)?;
+                let given = known.given.get(outline.name.as_str()).copied();
+                component.adopted = self.place(outline, key, given, &mut manifests)?;
                 component.manifests = into_record(manifests);
             }
         }
@@ -186,13 +231,18 @@ impl Compiler<'_> {
 
     /// Gives the release's object the place where it stands, and that of Helm's
     /// records; whether it takes over what is there.
-    fn place(&self, outline: &RecordedComponent, manifests: &mut Vec<Manifest>) -> Result<bool, Missing> {
-        let (Some(release), Some(key)) = (manifests.pop(), self.wanted.place(&outline.name)) else { return Ok(false) };
+    fn place(
+        &self,
+        outline: &RecordedComponent,
+        key: &ObjectKey,
+        given: Option<&Live>,
+        manifests: &mut Vec<Manifest>,
+    ) -> Result<bool, Missing> {
+        let Some(release) = manifests.pop() else { return Ok(false) };
         let release = release.placed(&key.name, &outline.release.storage_namespace);
-        let given = adopt::given(self.snapshot, self.wanted).find(|(component, _)| component.name == outline.name);
         let (release, adopted) = match given {
             None => (release, false),
-            Some((_, live)) => match adopt::objection(self.snapshot, outline, &release, live) {
+            Some(live) => match adopt::objection(self.snapshot, outline, &release, live) {
                 Some(message) => return Err(Missing::Conflict { message, object: live.key().clone() }),
                 None => (adopt::adopted_form(release, live), true),
             },
@@ -202,20 +252,7 @@ impl Compiler<'_> {
     }
 
     fn is_upgrade_of_version(&self) -> bool {
-        self.verified.is_some_and(|verified| verified.spec.version != self.wanted.version())
-    }
-
-    /// A component whose digest is known keeps its stored manifests verbatim: a
-    /// newer Windlass, or a new commit, moves nothing by itself.
-    fn stored(&self, outline: &RecordedComponent) -> Option<&RecordedComponent> {
-        let mut known = self.snapshot.revisions.iter().rev().filter_map(|revision| revision.component(&outline.name));
-        let latest = self.history.latest().and_then(|latest| latest.component(&outline.name));
-        // What was taken over and has moved since is ours altogether.
-        let unmoved = latest.is_some_and(|latest| latest.adopted);
-        let is_it = |known: &&RecordedComponent| {
-            known.digest == outline.digest && !known.hook && !known.manifests.is_empty() && (unmoved || !known.adopted)
-        };
-        known.find(is_it)
+        self.verified.is_some_and(|verified| verified.spec.version != self.definition.version.to_string())
     }
 
     fn render(&self, outline: &RecordedComponent, defined: &Component) -> Result<Vec<Manifest>, Missing> {
@@ -227,7 +264,7 @@ impl Compiler<'_> {
             to: &self.definition.version,
             migrated_to: migrated_to.as_ref(),
         });
-        let rendered = match (self.wanted.engine, &defined.chart) {
+        let rendered = match (self.engine, &defined.chart) {
             (Engine::Argo, _) | (Engine::Flux, ChartSource::Repository(_)) => {
                 self.render_with(outline, defined, &digest, hook, PathPin::Follow)?
             }
@@ -250,7 +287,7 @@ impl Compiler<'_> {
         path_pin: PathPin<'_>,
     ) -> Result<Rendered, RenderError> {
         let destination = Destination::in_cluster();
-        let target = match self.wanted.engine {
+        let target = match self.engine {
             Engine::Argo => {
                 Target::Argo(ArgoTarget { project: &self.snapshot.cluster.argo_project, destination: &destination })
             }
@@ -279,6 +316,7 @@ impl Compiler<'_> {
     ) -> RenderContext<'c> {
         RenderContext {
             package: self.definition,
+            account: self.account.as_ref(),
             wave: outline.wave,
             digest,
             hook,
@@ -294,7 +332,7 @@ impl Compiler<'_> {
     fn guard(&self, outline: &RecordedComponent) -> CanaryGuard {
         let acts = |policies: &Policies| policies.any_active();
         let admission = self.snapshot.policies.get(&outline.release.namespace).is_some_and(acts);
-        match self.wanted.engine {
+        match self.engine {
             Engine::Flux if admission => CanaryGuard::Admission,
             Engine::Flux | Engine::Argo => CanaryGuard::Rendered,
         }

@@ -78,7 +78,7 @@ fn remember_now(work: &Work<'_>, component: &RecordedComponent, record: &mut Com
         match look_up(work, component, &entry) {
             Lookup::Pending => return Remembered::NotRead(format!("{} is being read", entry.target())),
             lookup => {
-                let observation = entry.observe(&lookup, versions(work.latest));
+                let observation = entry.observe(lookup, versions(work.latest));
                 if observation.denied {
                     return Remembered::Denied(observation.message);
                 }
@@ -138,7 +138,7 @@ pub(crate) fn follow(work: &mut Work<'_>) {
         for before in &mut record.before {
             let entry = component.ready_when.get(before.entry as usize).and_then(|e| parse(component, e).ok());
             if let Some(entry) = entry {
-                let observation = entry.observe(&look_up(work, component, &entry), versions(latest));
+                let observation = entry.observe(look_up(work, component, &entry), versions(latest));
                 evidence::follow(before, &observation);
             }
         }
@@ -148,11 +148,10 @@ pub(crate) fn follow(work: &mut Work<'_>) {
 
 /// What the entries come to, with fresh evidence.
 pub(crate) fn judge(work: &Work<'_>, component: &RecordedComponent, record: &ComponentRecord) -> Judged {
-    let spec = &work.latest.spec;
     let freshness = Freshness::Fresh {
         release_ready_at: record.release_ready_at.as_ref().map(|time| by_own_clock(work, time)),
         turn_began: record.turn_began.as_ref().map(|time| by_own_clock(work, time)),
-        version_changed: spec.version != spec.from_version,
+        version_changed: is_first_of_its_version(work),
     };
     let mut verdicts = Vec::with_capacity(component.ready_when.len());
     for (position, written) in (0..).zip(&component.ready_when) {
@@ -160,12 +159,21 @@ pub(crate) fn judge(work: &Work<'_>, component: &RecordedComponent, record: &Com
             Ok(entry) => entry,
             Err(message) => return Judged::Failed(message),
         };
-        let observation = entry.observe(&look_up(work, component, &entry), versions(work.latest));
+        let observation = entry.observe(look_up(work, component, &entry), versions(work.latest));
         let before = record.before.iter().find(|before| before.entry == position);
         let moment = Moment { now: work.now.time, freshness };
         verdicts.push(evidence::judge(&entry, &observation, before, moment));
     }
     worst(work, verdicts)
+}
+
+/// Whether nothing has been written for the wanted version before this revision:
+/// what names the version cannot be left over then.
+fn is_first_of_its_version(work: &Work<'_>) -> bool {
+    let spec = &work.latest.spec;
+    let earlier = work.history.since_verified().iter().filter(|revision| revision.number() < spec.number);
+    let mut same = earlier.filter(|revision| revision.spec.version == spec.version);
+    spec.version != spec.from_version && !same.any(RevisionView::touched_anything)
 }
 
 /// A time on record as this process can vouch for it.
@@ -200,7 +208,7 @@ pub(crate) fn awaited_now(work: &Work<'_>, target: &RevisionView, component: &Re
             Ok(entry) => entry,
             Err(message) => return Some(message),
         };
-        let observation: Observation = entry.observe(&look_up(work, component, &entry), versions(target));
+        let observation: Observation = entry.observe(look_up(work, component, &entry), versions(target));
         let moment = Moment { now: work.now.time, freshness: Freshness::Any };
         match evidence::judge(&entry, &observation, None, moment) {
             Verdict::Ready => None,
@@ -222,7 +230,7 @@ fn parse(component: &RecordedComponent, entry: &api::ReadyWhen) -> Result<Entry,
     Entry::parse(&entry).map_err(|error| error.to_string())
 }
 
-fn look_up(work: &Work<'_>, component: &RecordedComponent, entry: &Entry) -> Lookup {
+fn look_up<'a>(work: &Work<'a>, component: &RecordedComponent, entry: &Entry) -> &'a Lookup {
     let target = entry.target();
     let key = ObjectKey {
         api_version: target.api_version.clone(),
@@ -234,5 +242,5 @@ fn look_up(work: &Work<'_>, component: &RecordedComponent, entry: &Entry) -> Loo
         },
         name: target.name.clone(),
     };
-    work.snapshot.objects.get(&key).cloned().unwrap_or(Lookup::Pending)
+    work.snapshot.objects.get(&key).unwrap_or(&Lookup::Pending)
 }

@@ -1,7 +1,7 @@
 //! May a changed spec start? Refusals first, then what it has to wait for.
 //! Nothing has changed in the cluster when this is asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::adopt;
 use super::history::History;
@@ -98,7 +98,7 @@ fn refuse_downgrade(definition: &Definition, history: &History<'_>, verified: &R
 
 /// Another namespace, release name or chart name for a component that runs.
 fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
-    for replacement in wanted.replacements(&snapshot.revisions) {
+    for replacement in wanted.replacements(snapshot.revisions.last()) {
         let allowed = definition.components.iter().any(|c| c.name.as_str() == replacement.component && c.replace);
         if !allowed {
             let message = format!(
@@ -115,9 +115,9 @@ fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wan
 fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     let mut blocked_by = Vec::new();
     let mut messages = Vec::new();
+    let there: BTreeMap<&ObjectKey, &Live> = snapshot.children.iter().map(|child| (child.key(), child)).collect();
     for (component, key) in wanted.children() {
-        let standing =
-            snapshot.children.iter().find(|child| child.key() == key && !wanted.owns(snapshot, component, child));
+        let standing = there.get(key).filter(|child| !wanted.owns(snapshot, component, child));
         if let Some(child) = standing {
             let owner = child.package().map_or_else(|| "nobody we know".to_owned(), |p| format!("package {p}"));
             messages.push(format!(

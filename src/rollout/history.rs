@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::snapshot::RevisionView;
-use crate::api::{ComponentRecord, HookOutcome, HookRecord, RecordedComponent, RevisionPhase};
+use crate::api::{ComponentRecord, HookOutcome, HookRecord, PackageRevisionStatus, RecordedComponent, RevisionPhase};
 use crate::package::range::Range;
 use crate::package::version::Version;
 
@@ -70,12 +70,20 @@ impl<'a> History<'a> {
         self.get(verified_number(latest)?)
     }
 
-    /// Revisions that started after *T* was last verified, numbers rising.
+    /// Revisions that started after *T* was last verified, numbers rising. One that
+    /// is tried again after its rollback has started anew.
     pub fn since_verified(&self) -> &'a [RevisionView] {
-        let ended_well =
-            |revision: &RevisionView| revision.status.succeeded || revision.status.phase == RevisionPhase::RolledBack;
-        let start = self.revisions.iter().rposition(ended_well).map_or(0, |position| position + 1);
-        self.revisions.get(start..).unwrap_or_default()
+        let was_rolled_back = |status: &PackageRevisionStatus| {
+            status.rollback.as_ref().is_some_and(|rollback| rollback.finished_at.is_some())
+        };
+        let start = self.revisions.iter().enumerate().rev().find_map(|(position, RevisionView { status, .. })| {
+            if status.succeeded || status.phase == RevisionPhase::RolledBack {
+                Some(position + 1)
+            } else {
+                was_rolled_back(status).then_some(position)
+            }
+        });
+        self.revisions.get(start.unwrap_or(0)..).unwrap_or_default()
     }
 
     /// Whether the package may return to `target`, given what the revisions

@@ -14,6 +14,8 @@ use crate::ready::release::{Release, ReleaseState, Trouble};
 pub(crate) enum HookStanding {
     /// One of them runs.
     Waiting { name: String, message: String },
+    /// Somebody holds its engine back.
+    Suspended { name: String, message: String },
     /// One of them failed.
     Failed { name: String, message: String },
     /// None is left to run.
@@ -43,6 +45,16 @@ pub(crate) fn run(work: &mut Work<'_>) -> HookStanding {
     HookStanding::Done
 }
 
+/// Waits for the hook that runs, and starts no other.
+pub(crate) fn finish(work: &mut Work<'_>) -> HookStanding {
+    let running = work.status.hooks.iter().find(|record| record.outcome == HookOutcome::Running).cloned();
+    let Some(mut record) = running else { return HookStanding::Done };
+    let Some(hook) = work.latest.component(&record.name) else { return HookStanding::Done };
+    let standing = watch(work, hook, &mut record);
+    put(work, record);
+    standing
+}
+
 /// A hook that succeeded for this *T*, target version and digest never runs
 /// twice, whichever revision ran it.
 fn succeeded_in_this_move(work: &Work<'_>, hook: &RecordedComponent) -> bool {
@@ -58,21 +70,24 @@ fn succeeded_in_this_move(work: &Work<'_>, hook: &RecordedComponent) -> bool {
 
 fn one(work: &mut Work<'_>, hook: &RecordedComponent) -> HookStanding {
     let waiting = |message: String| HookStanding::Waiting { name: hook.name.clone(), message };
-    let Some(mut record) = work.status.hooks.iter().find(|record| record.name == hook.name).cloned() else {
-        return match remove_leftovers(work, hook) {
+    let record = work.status.hooks.iter().find(|record| record.name == hook.name).cloned();
+    match record.map(|record| (record.outcome, record)) {
+        None | Some((HookOutcome::ToRepeat, _)) => match remove_leftovers(work, hook) {
             Some(message) => waiting(message),
             None => {
                 start(work, hook);
                 waiting(format!("hook {} was started", hook.name))
             }
-        };
-    };
-    if record.outcome == HookOutcome::Failed {
-        return HookStanding::Failed { name: hook.name.clone(), message: failure_message(work, hook) };
+        },
+        Some((HookOutcome::Failed, _)) => {
+            HookStanding::Failed { name: hook.name.clone(), message: failure_message(work, hook) }
+        }
+        Some((HookOutcome::Running | HookOutcome::Succeeded, mut record)) => {
+            let standing = watch(work, hook, &mut record);
+            put(work, record);
+            standing
+        }
     }
-    let standing = watch(work, hook, &mut record);
-    put(work, record);
-    standing
 }
 
 /// A leftover of an earlier run is removed, and its absence awaited, before
@@ -115,7 +130,10 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
     }
     match release.state {
         ReleaseState::Ready => return ended(work, record, HookOutcome::Succeeded, String::new()),
-        ReleaseState::Suspended => record.pause(now),
+        ReleaseState::Suspended => {
+            record.pause(now);
+            return HookStanding::Suspended { name: hook.name.clone(), message: release.message };
+        }
         ReleaseState::Absent | ReleaseState::Outdated => {
             // Recorded, but not written: the write did not happen, or somebody removed it.
             apply(work, hook);
@@ -146,7 +164,7 @@ fn ended(work: &mut Work<'_>, record: &mut HookRecord, outcome: HookOutcome, mes
     record.finished_at = Some(work.now.as_time());
     let name = record.name.clone();
     match outcome {
-        HookOutcome::Succeeded | HookOutcome::Running => {
+        HookOutcome::Succeeded | HookOutcome::Running | HookOutcome::ToRepeat => {
             work.event(false, Reason::Progressing, format!("hook {name} succeeded"));
             HookStanding::Done
         }
@@ -195,9 +213,11 @@ fn put(work: &mut Work<'_>, record: HookRecord) {
     }
 }
 
-/// A retry forgets failed runs; one that succeeded is kept.
-pub(crate) fn forget_failures(work: &mut Work<'_>) {
-    work.status.hooks.retain(|record| record.outcome != HookOutcome::Failed);
+/// A retry runs again what failed. That it was started stays on record: it may
+/// have migrated something.
+pub(crate) fn repeat_failures(work: &mut Work<'_>) {
+    let failed = work.status.hooks.iter_mut().filter(|record| record.outcome == HookOutcome::Failed);
+    failed.for_each(|record| record.outcome = HookOutcome::ToRepeat);
 }
 
 /// Whether a hook of the latest revision runs: then even a changed spec waits

@@ -29,6 +29,11 @@ impl Live {
         &self.key
     }
 
+    /// The same, borrowed.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place::from(self.key())
+    }
+
     /// Name.
     pub fn name(&self) -> &str {
         text(self.metadata(), "name")
@@ -87,12 +92,45 @@ impl Live {
 
 /// `apiVersion`, kind, namespace and name of any object.
 pub fn key_of(object: &Map<String, Value>) -> ObjectKey {
-    let metadata = object.get("metadata").and_then(Value::as_object);
+    let place = Place::of(object);
     ObjectKey {
-        api_version: text(Some(object), "apiVersion").to_owned(),
-        kind: text(Some(object), "kind").to_owned(),
-        namespace: text(metadata, "namespace").to_owned(),
-        name: text(metadata, "name").to_owned(),
+        api_version: place.api_version.to_owned(),
+        kind: place.kind.to_owned(),
+        namespace: place.namespace.to_owned(),
+        name: place.name.to_owned(),
+    }
+}
+
+/// Where an object stands, borrowed from it: to look things up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place<'a> {
+    name: &'a str,
+    namespace: &'a str,
+    kind: &'a str,
+    api_version: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// Where any object stands.
+    pub fn of(object: &'a Map<String, Value>) -> Self {
+        let metadata = object.get("metadata").and_then(Value::as_object);
+        Self {
+            name: text(metadata, "name"),
+            namespace: text(metadata, "namespace"),
+            kind: text(Some(object), "kind"),
+            api_version: text(Some(object), "apiVersion"),
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(self) -> &'a str {
+        self.kind
+    }
+}
+
+impl<'a> From<&'a ObjectKey> for Place<'a> {
+    fn from(key: &'a ObjectKey) -> Self {
+        Self { name: &key.name, namespace: &key.namespace, kind: &key.kind, api_version: &key.api_version }
     }
 }
 

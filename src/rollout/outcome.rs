@@ -51,6 +51,12 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
             (Headline::new(reason, message), None)
         }
         Stage::Hook { name, message } => (Headline::new(Reason::Progressing, format!("hook {name}: {message}")), None),
+        Stage::HookSuspended { name, message } => {
+            (Headline::new(Reason::Suspended, format!("hook {name}: {message}")), None)
+        }
+        Stage::Suspended { name, message } => {
+            (Headline::new(Reason::Suspended, format!("component {name}: {message}")), Some((name, message)))
+        }
         Stage::HookFailed { name, message } => {
             let message = format!("hook {name} failed, nothing else was changed: {message}");
             fail(work, Reason::HookFailed, message)
@@ -126,6 +132,7 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
         (Stage::Done, _) => None,
         (
             Stage::Turn { name, message }
+            | Stage::Suspended { name, message }
             | Stage::Denied { name, message }
             | Stage::Unguarded { name, message }
             | Stage::NoSource { name, message }
@@ -134,15 +141,19 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
         ) if *name == failed.name => Some((name.clone(), message.clone())),
         (
             Stage::Turn { .. }
+            | Stage::Suspended { .. }
             | Stage::Denied { .. }
             | Stage::Unguarded { .. }
             | Stage::NoSource { .. }
             | Stage::Failed { .. },
             _,
         ) => None,
-        (Stage::Hook { name, message } | Stage::HookFailed { name, message }, _) => {
-            Some((name.clone(), message.clone()))
-        }
+        (
+            Stage::Hook { name, message }
+            | Stage::HookSuspended { name, message }
+            | Stage::HookFailed { name, message },
+            _,
+        ) => Some((name.clone(), message.clone())),
         (Stage::Preparing { message, .. }, _) => Some((String::new(), message.clone())),
     };
     match stands {
@@ -211,6 +222,8 @@ fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
         Return::Failed { message } => fail_rollback(work, message),
         Return::Done => {
             work.enter(RevisionPhase::RolledBack);
+            let now = work.now.as_time();
+            work.status.rollback.iter_mut().for_each(|rollback| rollback.finished_at = Some(now.clone()));
             let headline = rolled_back(work);
             work.status.reason = Some(headline.reason);
             work.event(headline.reason != Reason::RolledBack, headline.reason, headline.message.clone());
@@ -318,7 +331,11 @@ pub(crate) fn pause_clocks(work: &mut Work<'_>) {
 /// The spec has changed while a hook runs: the hook is waited for first,
 /// bounded by its timeout.
 pub(crate) fn finish_hook(work: &mut Work<'_>) -> (Headline, Open) {
-    match hooks::run(work) {
+    match hooks::finish(work) {
+        HookStanding::Suspended { name, message } => {
+            let text = format!("the spec has changed; hook {name} is waited for first: {message}");
+            (Headline::new(Reason::Suspended, text), None)
+        }
         HookStanding::Waiting { name, message } => {
             let timeout = short(work.limits().timeout);
             let text = format!("the spec has changed; hook {name} is waited for first, at most {timeout}: {message}");
@@ -340,7 +357,7 @@ fn retry(work: &mut Work<'_>) {
     let by_hand = work.status.rollback.as_ref().is_some_and(|rollback| rollback.requested.is_some());
     match work.status.phase {
         RevisionPhase::Failed => {
-            hooks::forget_failures(work);
+            hooks::repeat_failures(work);
             release::ask_again(work, token);
             canaries::retry(work);
             work.enter(RevisionPhase::Applying);
@@ -348,7 +365,6 @@ fn retry(work: &mut Work<'_>) {
         RevisionPhase::RolledBack if !by_hand => {
             work.forget_turns();
             canaries::retry(work);
-            work.status.rollback = None;
             work.enter(RevisionPhase::Preparing);
         }
         RevisionPhase::RollbackFailed => {

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::decision::{Action, Precondition};
-use super::live::Live;
+use super::live::{Live, Place, key_of};
 use super::release;
 use super::work::Work;
 use crate::api::wellknown::FLUX_RECONCILE;
 use crate::api::{Reason, RecordedComponent, RevisionPhase};
 use crate::engine::observe::{self, ChartArtifact, SourceState};
-use crate::engine::{Manifest, ObjectKey};
+use crate::ready::release::text;
 
 /// How often a repository that lacks a chart is asked to look again.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
@@ -41,14 +41,14 @@ pub(crate) fn charts(work: &mut Work<'_>) -> Prepared {
         | RevisionPhase::RollbackFailed => return Prepared::Ready,
     }
     let latest = work.latest;
-    let mut seen: BTreeSet<ObjectKey> = BTreeSet::new();
+    let mut seen: BTreeSet<Place<'_>> = BTreeSet::new();
     let mut awaited = Vec::new();
     for component in latest.spec.components.iter().filter(|c| !c.manifests.is_empty()) {
         if !component.hook && work.runs_wanted(component) {
             continue;
         }
         for manifest in sources_of(component) {
-            if seen.insert(manifest.key()) {
+            if seen.insert(Place::of(manifest)) {
                 awaited.extend(source(work, component, manifest));
             }
         }
@@ -61,9 +61,8 @@ pub(crate) fn charts(work: &mut Work<'_>) -> Prepared {
 }
 
 /// The sources among the manifests of a component.
-pub(crate) fn sources_of(component: &RecordedComponent) -> impl Iterator<Item = Manifest> {
-    let manifests = component.manifests.iter().cloned().map(Manifest::from_record);
-    manifests.filter(|manifest| release::is_source_kind(&manifest.key().kind))
+pub(crate) fn sources_of(component: &RecordedComponent) -> impl Iterator<Item = &Map<String, Value>> {
+    component.manifests.iter().filter(|manifest| release::is_source_kind(Place::of(manifest).kind()))
 }
 
 /// A source that is not there as wanted.
@@ -72,21 +71,21 @@ struct Awaited {
     message: String,
 }
 
-fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: Manifest) -> Option<Awaited> {
-    let key = manifest.key();
-    let live = work.snapshot.sources.iter().find(|source| *source.key() == key);
+fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: &Map<String, Value>) -> Option<Awaited> {
+    let key = key_of(manifest);
+    let live = work.source(Place::from(&key));
     let is_chart = matches!(key.kind.as_str(), "HelmChart" | "OCIRepository");
     let chart = ChartArtifact { version: &component.chart_version, digest: component.chart_digest() };
-    let state = observe::source(live.map(|live| live.object.as_ref()), manifest.as_map(), is_chart.then_some(chart));
+    let state = observe::source(live.map(|live| live.object.as_ref()), manifest, is_chart.then_some(chart));
     let (reason, message) = match state {
         SourceState::Ready { .. } => return None,
         SourceState::Absent => {
-            apply(work, &manifest);
+            apply(work, manifest);
             (Reason::Preparing, format!("{key} is being created"))
         }
         SourceState::Outdated { message } => {
             if !live.is_some_and(Live::is_deleting) {
-                apply(work, &manifest);
+                apply(work, manifest);
             }
             (Reason::Preparing, message)
         }
@@ -95,7 +94,7 @@ fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: Manifest
         SourceState::Mismatch { message } => (Reason::SourceNotFound, message),
         SourceState::Unavailable { message } => {
             if key.kind == "HelmChart" {
-                ask_repository(work, &manifest);
+                ask_repository(work, manifest);
             }
             (Reason::SourceNotFound, message)
         }
@@ -103,14 +102,14 @@ fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: Manifest
     Some(Awaited { reason, message: format!("component {}: {message}", component.name) })
 }
 
-fn apply(work: &mut Work<'_>, manifest: &Manifest) {
-    work.actions.push(Action::Apply { object: manifest.clone().into_map(), precondition: Precondition::Any });
+fn apply(work: &mut Work<'_>, manifest: &Map<String, Value>) {
+    work.actions.push(Action::Apply { object: manifest.clone(), precondition: Precondition::Any });
 }
 
 /// A version published after the repository was last fetched is not found until
 /// its interval has passed, unless it is asked to look again.
-fn ask_repository(work: &mut Work<'_>, chart: &Manifest) {
-    let name = chart.get(&["spec", "sourceRef", "name"]).and_then(Value::as_str);
+fn ask_repository(work: &mut Work<'_>, chart: &Map<String, Value>) {
+    let name = text(chart, &["spec", "sourceRef", "name"]);
     let is_repository = |source: &&Live| source.key().kind == "HelmRepository" && Some(source.name()) == name;
     let Some(repository) = work.snapshot.sources.iter().find(is_repository) else { return };
     let asked = repository.annotation(FLUX_RECONCILE).and_then(|at| at.parse::<Timestamp>().ok());

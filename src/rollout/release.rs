@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::decision::{Action, Precondition};
-use super::live::{Live, key_of};
+use super::live::{Live, Place, key_of};
 use super::operation;
 use super::prepare;
 use super::work::Work;
@@ -68,6 +68,11 @@ pub(crate) fn key(engine: Engine, namespace: &str, name: String) -> ObjectKey {
 /// Where the release object of a recorded component stands.
 pub(crate) fn object_key(component: &RecordedComponent) -> Option<ObjectKey> {
     component.manifests.last().map(key_of)
+}
+
+/// The same, borrowed.
+pub(crate) fn place(component: &RecordedComponent) -> Option<Place<'_>> {
+    component.manifests.last().map(Place::of)
 }
 
 /// What the engine says of a component's release.
@@ -317,10 +322,11 @@ pub(crate) fn keep_as_written(work: &mut Work<'_>, components: &[RecordedCompone
 /// A release lives on its sources: one that somebody deleted is written again.
 fn keep_sources(work: &mut Work<'_>, component: &RecordedComponent) {
     for manifest in prepare::sources_of(component) {
-        let key = manifest.key();
-        let action = Action::Apply { object: manifest.into_map(), precondition: Precondition::Any };
-        let is_there = work.snapshot.sources.iter().any(|source| *source.key() == key);
-        if !is_there && !work.actions.contains(&action) {
+        if work.source(Place::of(manifest)).is_some() {
+            continue;
+        }
+        let action = Action::Apply { object: manifest.clone(), precondition: Precondition::Any };
+        if !work.actions.contains(&action) {
             work.actions.push(action);
         }
     }

@@ -53,9 +53,7 @@ fn next<'a>(work: &Work<'_>, children: &[&'a Live]) -> Option<&'a Live> {
 }
 
 fn depends_on<'a>(work: &Work<'a>, child: &Live) -> &'a [String] {
-    let recorded = child.component().and_then(|name| {
-        work.snapshot.revisions.iter().rev().find_map(|revision| revision.component(name).filter(|found| !found.hook))
-    });
+    let recorded = child.component().and_then(|name| work.newest(name));
     recorded.map_or(&[], |recorded| &recorded.depends_on)
 }
 
@@ -96,9 +94,7 @@ fn would_lose_data(work: &mut Work<'_>, child: &Live) -> Option<String> {
     if release::engine_of(&child.key().kind) != Some(Engine::Flux) {
         return None;
     }
-    let recorded = child.component().and_then(|name| {
-        work.snapshot.revisions.iter().rev().find_map(|revision| revision.component(name).filter(|found| !found.hook))
-    });
+    let recorded = child.component().and_then(|name| work.newest(name));
     let unmoved = recorded.is_some_and(|recorded| recorded.adopted && !recorded.delete_data);
     let data = release::data_of(child).into_iter().next().filter(|_| unmoved)?;
     work.blocked_by.push(Blocker {

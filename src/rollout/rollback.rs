@@ -1,6 +1,6 @@
 //! The way back: the whole package to an earlier revision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::canaries;
 use super::clock::Clock as _;
@@ -79,6 +79,7 @@ pub(crate) fn backward(work: &mut Work<'_>, target: &RevisionView) -> Return {
         match take(work, &step, limits) {
             Standing::Verified => {}
             Standing::Waiting(message)
+            | Standing::Suspended(message)
             | Standing::Denied(message)
             | Standing::Unguarded(message)
             | Standing::NoSource(message) => {
@@ -121,70 +122,76 @@ fn steps<'a>(work: &Work<'_>, target: &'a RevisionView) -> Vec<Step<'a>> {
     };
     let targets: Vec<&RecordedComponent> = target.spec.components.iter().filter(|c| !c.hook).collect();
     let new = new_since(work, target);
-    let restore = targets.iter().rev().copied().filter(present).filter(|component| is_touched(work, component));
+    let touched = touched(work);
+    let is_touched =
+        |component: &&RecordedComponent| touched.contains(component.name.as_str()) || !work.runs_wanted(component);
+    let restore = targets.iter().rev().copied().filter(present).filter(is_touched);
     let missing = targets.iter().copied().filter(|component| !present(component));
     new.into_iter().map(Step::Remove).chain(restore.map(Step::Restore)).chain(missing.map(Step::Restore)).collect()
 }
 
 /// What is new since then goes as soon as nothing that is still to be taken back
 /// depends on it as it runs now; everything else keeps its order.
-fn in_order<'a>(work: &Work<'_>, mut left: Vec<Step<'a>>) -> Vec<Step<'a>> {
-    let mut ordered = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let needed: BTreeSet<&str> = left.iter().flat_map(|step| needs(work, step.name())).collect();
-        let removable = |step: &Step<'_>| matches!(step, Step::Remove(name) if !needed.contains(name.as_str()));
-        let restored = |step: &Step<'_>| matches!(step, Step::Restore(_));
-        let next = left.iter().position(removable).or_else(|| left.iter().position(restored));
-        ordered.push(left.remove(next.unwrap_or(0)));
+fn in_order<'a>(work: &Work<'_>, left: Vec<Step<'a>>) -> Vec<Step<'a>> {
+    let mut needed: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in left.iter().flat_map(|step| needs(work, step.name())) {
+        *needed.entry(name).or_default() += 1;
     }
-    ordered
+    let (mut removals, restores): (Vec<Step<'a>>, Vec<Step<'a>>) =
+        left.into_iter().partition(|step| matches!(step, Step::Remove(_)));
+    let mut restores = restores.into_iter();
+    let mut ordered = Vec::with_capacity(removals.len() + restores.len());
+    loop {
+        let is_free = |step: &Step<'_>| needed.get(step.name()).is_none_or(|others| *others == 0);
+        // Only a circle, which parsing refuses, would leave but removals that are needed.
+        let next = match removals.iter().position(is_free) {
+            Some(free) => Some(removals.remove(free)),
+            None => restores.next().or_else(|| (!removals.is_empty()).then(|| removals.remove(0))),
+        };
+        let Some(step) = next else { return ordered };
+        for name in needs(work, step.name()) {
+            needed.entry(name).and_modify(|others| *others -= 1);
+        }
+        ordered.push(step);
+    }
 }
 
 /// What a component that is there depends on, as the newest revision that knows
 /// it has it.
 fn needs<'a>(work: &Work<'a>, name: &str) -> impl Iterator<Item = &'a str> {
     let there = !work.children_of(name).is_empty();
-    let recorded = work.snapshot.revisions.iter().rev().filter(|_| there).find_map(|revision| revision.component(name));
+    let recorded = work.newest(name).filter(|_| there);
     recorded.into_iter().flat_map(|component| &component.depends_on).map(String::as_str)
 }
 
 /// Components with a child, or a record of one, that the target does not have;
 /// dependents first.
 fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
+    let known: BTreeSet<&str> = target.spec.components.iter().map(|component| component.name.as_str()).collect();
+    let kept: BTreeSet<&str> = target.spec.components.iter().filter(|c| !c.hook).map(|c| c.name.as_str()).collect();
     // What was only taken over runs as before: it is left as it is.
-    let taken_over = |name: Option<&str>| {
-        name.and_then(|name| work.latest.component(name)).is_some_and(|component| component.adopted)
+    let latest = work.latest.spec.components.iter().filter(|component| component.adopted);
+    let taken_over: BTreeSet<&str> = latest.map(|component| component.name.as_str()).collect();
+    // The release of a hook is kept for its logs until the next success.
+    let is_new = |child: &&Live| {
+        let name = child.component().unwrap_or_default();
+        !release::is_hook(child) && !kept.contains(name) && !taken_over.contains(name)
     };
-    let is_new = |child: &&Live| !is_part_of(child, target) && !taken_over(child.component());
     let mut children: Vec<&Live> = work.inventory().filter(is_new).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.wave()));
     let leaving = work.status.components.iter().filter(|record| record.state == ComponentState::Removing);
-    let leaving = leaving.map(|record| record.name.as_str()).filter(|name| target.component(name).is_none());
-    let mut names: Vec<String> = leaving.map(str::to_owned).collect();
-    for name in children.iter().filter_map(|child| child.component()) {
-        if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
-        }
-    }
-    names
+    let leaving = leaving.map(|record| record.name.as_str()).filter(|name| !known.contains(name));
+    let mut seen = BTreeSet::new();
+    let names = leaving.chain(children.into_iter().filter_map(Live::component));
+    names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
 }
 
-/// Whether a child stands for a component of a revision, or for a hook, whose
-/// release is kept for its logs until the next success.
-fn is_part_of(child: &Live, revision: &RevisionView) -> bool {
-    let name = child.component().unwrap_or_default();
-    release::is_hook(child) || revision.component(name).is_some_and(|component| !component.hook)
-}
-
-fn is_touched(work: &Work<'_>, component: &RecordedComponent) -> bool {
-    let recorded = work.record(&component.name);
-    let stepped = recorded.is_some_and(|record| record.moved || record.state == ComponentState::Restoring);
-    let since = work
-        .history
-        .since_verified()
-        .iter()
-        .any(|revision| revision.record(&component.name).is_some_and(|record| record.moved));
-    stepped || since || !work.runs_wanted(component)
+/// What was written, or taken back, since then.
+fn touched<'a>(work: &'a Work<'_>) -> BTreeSet<&'a str> {
+    let stepped = |record: &&ComponentRecord| record.moved || record.state == ComponentState::Restoring;
+    let own = work.status.components.iter().filter(stepped);
+    let earlier = work.history.since_verified().iter().flat_map(|revision| &revision.status.components);
+    own.chain(earlier.filter(|record| record.moved)).map(|record| record.name.as_str()).collect()
 }
 
 fn take(work: &mut Work<'_>, step: &Step<'_>, limits: Limits) -> Standing {
@@ -219,9 +226,11 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
     record.state = match standing {
         Standing::Verified => ComponentState::Restored,
         Standing::Failed(_) => ComponentState::Failed,
-        Standing::Waiting(_) | Standing::Denied(_) | Standing::Unguarded(_) | Standing::NoSource(_) => {
-            ComponentState::Restoring
-        }
+        Standing::Waiting(_)
+        | Standing::Suspended(_)
+        | Standing::Denied(_)
+        | Standing::Unguarded(_)
+        | Standing::NoSource(_) => ComponentState::Restoring,
     };
     work.put_record(record);
     standing

@@ -57,7 +57,7 @@ fn fingerprint(snapshot: &Snapshot, definition: &Definition) -> String {
 }
 
 fn try_again(work: &mut Work<'_>) {
-    hooks::forget_failures(work);
+    hooks::repeat_failures(work);
     canaries::retry(work);
     let failed = work.status.components.iter().filter(|record| record.state == ComponentState::Failed);
     for name in failed.map(|record| record.name.clone()).collect::<Vec<_>>() {

@@ -121,6 +121,14 @@ impl RevisionView {
         }
     }
 
+    /// Number of the revision that it goes, or went, back to, unless it is tried
+    /// again since.
+    pub fn way_back(&self) -> Option<u64> {
+        let is_back = self.status.phase == RevisionPhase::RolledBack;
+        let rollback = self.status.rollback.as_ref().filter(|rollback| is_back || rollback.finished_at.is_none());
+        rollback.map(|rollback| rollback.to)
+    }
+
     /// Whether it started a hook or wrote a component.
     pub fn touched_anything(&self) -> bool {
         !self.status.hooks.is_empty() || self.status.components.iter().any(|component| component.moved)

@@ -16,6 +16,8 @@ use crate::ready::release::{Failure, Release, ReleaseState, Trouble};
 pub(crate) enum Standing {
     /// Something is awaited; the message names it.
     Waiting(String),
+    /// Somebody holds the engine back, and the clock stands.
+    Suspended(String),
     /// It runs the wanted digest, is ready, and its evidence is fresh.
     Verified,
     /// It cannot go on because the account in use lacks a right.
@@ -69,6 +71,9 @@ pub(crate) fn look(
     };
     let standing = match (standing, gate) {
         (Standing::Verified, Gate::Verified) => judge(work, component, record),
+        (Standing::Waiting(message), Gate::Verified) if state == ReleaseState::Progressing => {
+            said_to_have_failed(work, component, record).unwrap_or(Standing::Waiting(message))
+        }
         (standing, Gate::Verified | Gate::Release) => standing,
     };
     record.run(now);
@@ -88,7 +93,7 @@ fn of_release(
         ReleaseState::Suspended => {
             record.pause(now);
             record.state = ComponentState::Suspended;
-            Standing::Waiting(release.message)
+            Standing::Suspended(release.message)
         }
         ReleaseState::Absent | ReleaseState::Outdated if record.moved => {
             // It was decided in this very look, or shortly before, that it is.
@@ -106,12 +111,17 @@ fn of_release(
             record.state = ComponentState::Queued;
             waiting(work, release.trouble, release.message)
         }
-        ReleaseState::Progressing => at_work(record, now, waiting(work, release.trouble, release.message)),
+        ReleaseState::Progressing => {
+            record.start(now);
+            record.state = ComponentState::Progressing;
+            waiting(work, release.trouble, release.message)
+        }
         ReleaseState::Failed(failure) => {
+            record.start(now);
+            record.state = ComponentState::Progressing;
             let over = failure == Failure::GivenUp || release.attempts > limits.retries;
             let message = release.message;
-            let standing = if over { Standing::Failed(message) } else { waiting(work, release.trouble, message) };
-            at_work(record, now, standing)
+            if over { Standing::Failed(message) } else { waiting(work, release.trouble, message) }
         }
         ReleaseState::Ready => {
             record.start(now);
@@ -131,11 +141,13 @@ fn waiting(work: &Work<'_>, trouble: Option<Trouble>, message: String) -> Standi
     }
 }
 
-/// The engine has begun: the clock runs.
-fn at_work(record: &mut ComponentRecord, now: Now, standing: Standing) -> Standing {
-    record.start(now);
-    record.state = ComponentState::Progressing;
-    standing
+/// A `failed` expression that holds, with fresh evidence, is not waited for until
+/// the engine is done: it may be waiting for the very same object.
+fn said_to_have_failed(work: &Work<'_>, component: &RecordedComponent, record: &ComponentRecord) -> Option<Standing> {
+    match evidence::judge(work, component, record) {
+        Judged::Failed(message) => Some(Standing::Failed(message)),
+        Judged::Holds | Judged::Waiting { .. } | Judged::Denied(_) => None,
+    }
 }
 
 fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Standing {
@@ -170,7 +182,11 @@ fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing,
         Standing::Waiting(_) | Standing::NoSource(_) | Standing::Unguarded(_) if record.is_started() => {
             work.look_again(limits.timeout.saturating_sub(record.elapsed(now)));
         }
-        Standing::Waiting(_) | Standing::NoSource(_) | Standing::Unguarded(_) | Standing::Denied(_) => {}
+        Standing::Waiting(_)
+        | Standing::Suspended(_)
+        | Standing::NoSource(_)
+        | Standing::Unguarded(_)
+        | Standing::Denied(_) => {}
         Standing::Verified => record.pause(now),
         Standing::Failed(_) => {
             record.pause(now);

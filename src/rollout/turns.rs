@@ -1,6 +1,6 @@
 //! Who moves, who is only verified again, and who counts as verified already.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::History;
 use super::snapshot::RevisionView;
@@ -30,12 +30,14 @@ pub(crate) fn turns(
     runs_wanted: impl Fn(&RecordedComponent) -> bool,
 ) -> Vec<Turn> {
     let verifications = Verifications::new(latest, history);
+    let moved: BTreeSet<&str> =
+        latest.status.components.iter().filter(|record| record.moved).map(|record| record.name.as_str()).collect();
     let mut last_write: BTreeMap<&str, u64> = BTreeMap::new();
     let components = latest.spec.components.iter().filter(|component| !component.hook);
     components
         .map(|component| {
             let name = component.name.as_str();
-            let moves = !runs_wanted(component) || latest.record(name).is_some_and(|record| record.moved);
+            let moves = !runs_wanted(component) || moved.contains(name);
             let own = if moves { latest.number() } else { verifications.last_write(name) };
             let upstream = component.depends_on.iter().filter_map(|up| last_write.get(up.as_str())).max();
             let written = own.max(upstream.copied().unwrap_or(0));

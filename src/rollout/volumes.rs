@@ -8,12 +8,12 @@
 //! on 3.5.7), so the mark says that too. CustomResourceDefinitions need no mark:
 //! Argo CD never deletes them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::decision::Action;
-use super::live::Live;
+use super::live::{Live, Place};
 use super::release;
 use super::snapshot::{RevisionView, Snapshot};
 use super::work::Work;
@@ -66,25 +66,27 @@ fn one(work: &mut Work<'_>, child: &Live, claim: &Claim, keep: bool) -> Option<S
 
 /// Objects to look up for [`settle`]: claims of the children that are to go.
 pub(crate) fn needed(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
-    let going = snapshot.children.iter().filter(|child| is_to_go(snapshot, child));
+    let stays = staying(snapshot);
+    let going = snapshot.children.iter().filter(move |child| is_to_go(snapshot, &stays, child));
     going.flat_map(|child| claims(child).map(|claim| claim.key).collect::<BTreeSet<_>>())
 }
 
 /// Whether the child goes with its Package, or may go because nothing wanted
 /// stands at its place.
-fn is_to_go(snapshot: &Snapshot, child: &Live) -> bool {
+fn is_to_go(snapshot: &Snapshot, staying: &BTreeMap<Place<'_>, &RecordedComponent>, child: &Live) -> bool {
     let ours = child.package() == Some(snapshot.package.name.as_str());
+    let stays = || staying.get(&child.place()).is_some_and(|component| !release::is_replaced_by(child, component));
+    ours && !child.is_deleting() && (snapshot.package.deleting || !stays())
+}
+
+/// Components of the revision that runs in the end, where their releases stand.
+fn staying(snapshot: &Snapshot) -> BTreeMap<Place<'_>, &RecordedComponent> {
     let target = snapshot.revisions.last().and_then(|latest| {
-        let back_to = latest.status.rollback.as_ref().map(|rollback| rollback.to);
+        let back_to = latest.way_back();
         back_to.map_or(Some(latest), |number| snapshot.revisions.iter().find(|known| known.number() == number))
     });
-    let stays = |component: &RecordedComponent| {
-        !component.hook
-            && release::object_key(component).as_ref() == Some(child.key())
-            && !release::is_replaced_by(child, component)
-    };
-    let wanted = || target.is_some_and(|revision| revision.spec.components.iter().any(stays));
-    ours && !child.is_deleting() && (snapshot.package.deleting || !wanted())
+    let components = target.into_iter().flat_map(|target| &target.spec.components).filter(|component| !component.hook);
+    components.filter_map(|component| Some((release::place(component)?, component))).collect()
 }
 
 /// As the newest revision that knows the component has it.

@@ -19,10 +19,14 @@ pub(crate) enum Stage {
     Preparing { reason: Reason, message: String },
     /// A hook runs.
     Hook { name: String, message: String },
+    /// Somebody holds the engine of a hook back.
+    HookSuspended { name: String, message: String },
     /// A hook failed.
     HookFailed { name: String, message: String },
     /// A component's turn is open.
     Turn { name: String, message: String },
+    /// Somebody holds the engine of the component whose turn it is back.
+    Suspended { name: String, message: String },
     /// The account in use lacks a right.
     Denied { name: String, message: String },
     /// Nothing keeps the first step of a component's DaemonSets small.
@@ -43,6 +47,7 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
     }
     match hooks::run(work) {
         HookStanding::Waiting { name, message } => return Stage::Hook { name, message },
+        HookStanding::Suspended { name, message } => return Stage::HookSuspended { name, message },
         HookStanding::Failed { name, message } => return Stage::HookFailed { name, message },
         HookStanding::Done => {}
     }
@@ -61,6 +66,7 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
         match open(work, component, kind, later, limits) {
             Standing::Verified => verified(work, &component.name),
             Standing::Waiting(message) => return Stage::Turn { name: component.name.clone(), message },
+            Standing::Suspended(message) => return Stage::Suspended { name: component.name.clone(), message },
             Standing::Denied(message) => return Stage::Denied { name: component.name.clone(), message },
             Standing::Unguarded(message) => return Stage::Unguarded { name: component.name.clone(), message },
             Standing::NoSource(message) => return Stage::NoSource { name: component.name.clone(), message },

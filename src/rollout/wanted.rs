@@ -1,5 +1,7 @@
 //! What the spec asks for, in the form of a revision.
 
+use std::collections::BTreeMap;
+
 use super::adopt;
 use super::live::Live;
 use super::release;
@@ -7,7 +9,7 @@ use super::snapshot::{RevisionView, Snapshot};
 use crate::api::{self, Claim, Engine, RecordedComponent, RevisionRollback};
 use crate::engine::{ObjectKey, chart_digest, chart_name, chart_version, claim};
 use crate::package::definition::{Component, Definition};
-use crate::package::digest::{ComponentDigest, DigestError, digest};
+use crate::package::digest::{ComponentDigest, DigestError};
 use crate::package::names::child_name;
 use crate::package::order::order;
 use crate::package::range::Range;
@@ -21,7 +23,7 @@ pub(crate) struct Wanted {
     /// Hooks, then components in apply order; without manifests.
     pub components: Vec<RecordedComponent>,
     /// For each of them its position in the definition.
-    pub positions: Vec<usize>,
+    positions: Vec<usize>,
     keys: Vec<ObjectKey>,
 }
 
@@ -38,32 +40,23 @@ impl Wanted {
         // A definition has no cycle: parsing has refused it.
         let order = order(&definition.components).unwrap_or_default();
         let positions: Vec<usize> = order.hooks.into_iter().chain(order.components).collect();
+        let digests = definition.digests(engine)?;
+        let standing = Standing::of(snapshot, engine);
         let mut components = Vec::with_capacity(positions.len());
         let mut keys = Vec::with_capacity(positions.len());
-        for (wave, &position) in positions.iter().enumerate() {
-            let Some(component) = definition.components.get(position) else { continue };
-            let wave = u32::try_from(wave).unwrap_or(u32::MAX);
-            let key = child_key(snapshot, definition, component, engine);
-            let mut outline = outline(component, wave, &digest(component, engine)?);
-            outline.release = stored_elsewhere(snapshot, &key, outline.release);
+        for (wave, &position) in (0..).zip(&positions) {
+            let (Some(component), Some(digest)) = (definition.components.get(position), digests.get(position)) else {
+                continue;
+            };
+            let key = standing.key(snapshot, definition, component, engine);
+            let mut outline = outline(component, wave, digest);
+            outline.release = standing.stored_elsewhere(&key, outline.release);
             components.push(outline);
             keys.push(key);
         }
         let to = definition.rollback.to.as_ref().map(Range::as_written).unwrap_or_default().to_owned();
         let rollback = RevisionRollback { safe: definition.rollback.safe, to };
         Ok(Self { engine, version: definition.version.to_string(), rollback, components, positions, keys })
-    }
-
-    /// Asks for nothing; to render single objects with.
-    pub fn empty(engine: Engine) -> Self {
-        Self {
-            engine,
-            version: String::new(),
-            rollback: RevisionRollback::default(),
-            components: Vec::new(),
-            positions: Vec::new(),
-            keys: Vec::new(),
-        }
     }
 
     /// Wanted version, without a leading v.
@@ -89,6 +82,13 @@ impl Wanted {
             || !self.components.iter().zip(&spec.components).all(alike)
     }
 
+    /// All of them, with the place of their release's object and their position in
+    /// the definition.
+    pub fn all(&self) -> impl Iterator<Item = (&RecordedComponent, &ObjectKey, usize)> {
+        let pairs = self.components.iter().zip(&self.keys).zip(&self.positions);
+        pairs.map(|((component, key), position)| (component, key, *position))
+    }
+
     /// Components, hooks left out, with the place of their release's object.
     pub fn releases(&self) -> impl Iterator<Item = (&RecordedComponent, &ObjectKey)> {
         self.components.iter().zip(&self.keys).filter(|(component, _)| !component.hook)
@@ -97,11 +97,6 @@ impl Wanted {
     /// The same by name.
     pub fn children(&self) -> impl Iterator<Item = (&str, &ObjectKey)> {
         self.releases().map(|(component, key)| (component.name.as_str(), key))
-    }
-
-    /// Where the release's object of a component stands, hooks left out.
-    pub fn place(&self, component: &str) -> Option<&ObjectKey> {
-        self.children().find(|(name, _)| *name == component).map(|(_, key)| key)
     }
 
     /// Identities of the releases, hooks left out.
@@ -116,13 +111,13 @@ impl Wanted {
     }
 
     /// Components that run under another identity than they are wanted.
-    pub fn replacements(&self, revisions: &[RevisionView]) -> Vec<Replacement> {
-        let latest = revisions.last();
-        let pairs = self.components.iter().filter(|component| !component.hook).filter_map(|component| {
-            let recorded = latest?.component(&component.name).filter(|recorded| !recorded.hook)?;
-            Some((component, recorded))
-        });
-        pairs
+    pub fn replacements(&self, latest: Option<&RevisionView>) -> Vec<Replacement> {
+        let recorded =
+            latest.into_iter().flat_map(|latest| &latest.spec.components).filter(|component| !component.hook);
+        let recorded: BTreeMap<&str, &RecordedComponent> = recorded.map(|c| (c.name.as_str(), c)).collect();
+        let wanted = self.components.iter().filter(|component| !component.hook);
+        wanted
+            .filter_map(|component| Some((component, *recorded.get(component.name.as_str())?)))
             .filter_map(|(wanted, recorded)| {
                 let what = difference(wanted, recorded)?;
                 Some(Replacement { component: wanted.name.clone(), what })
@@ -169,30 +164,42 @@ fn outline(component: &Component, wave: u32, digest: &ComponentDigest) -> Record
     }
 }
 
-/// Helm's records of a release that was taken over stay where they are.
-fn stored_elsewhere(snapshot: &Snapshot, key: &ObjectKey, release: Claim) -> Claim {
-    let taken_over = snapshot.children.iter().find(|child| child.key() == key && adopt::is_taken_over(child));
-    let found = taken_over.and_then(release::claim);
-    found.filter(|found| (&found.namespace, &found.name) == (&release.namespace, &release.name)).unwrap_or(release)
+/// The live objects that stand for components.
+struct Standing<'a> {
+    by_component: BTreeMap<&'a str, Vec<&'a Live>>,
+    taken_over: Vec<&'a Live>,
 }
 
-/// Where the component's release object stands: at the name of the child that
-/// already stands for it (an adopted one may have any), else at its own.
-fn child_key(snapshot: &Snapshot, definition: &Definition, component: &Component, engine: Engine) -> ObjectKey {
-    let package = snapshot.package.name.as_str();
-    let stands_for_it = |child: &&Live| {
-        let ours = child.package() == Some(package) && child.component() == Some(component.name.as_str());
-        (ours || adopt::is_given(snapshot, component.name.as_str(), child))
-            && release::engine_of(&child.key().kind) == Some(engine)
-    };
-    let own = child_name(&definition.name, &component.name);
-    let standing = snapshot.children.iter().filter(stands_for_it);
-    let mut name = own.clone();
-    for child in standing {
-        if child.name() == own {
-            return release::key(engine, &snapshot.package.namespace, own);
+impl<'a> Standing<'a> {
+    /// Ours, and those that are given to us.
+    fn of(snapshot: &'a Snapshot, engine: Engine) -> Self {
+        let package = snapshot.package.name.as_str();
+        let mut by_component: BTreeMap<&str, Vec<&Live>> = BTreeMap::new();
+        let of_engine = |child: &&Live| release::engine_of(&child.key().kind) == Some(engine);
+        for child in snapshot.children.iter().filter(of_engine) {
+            let ours = child.component().filter(|_| child.package() == Some(package));
+            let given = adopt::heir(snapshot, child).filter(|heir| ours != Some(heir));
+            for component in ours.into_iter().chain(given) {
+                by_component.entry(component).or_default().push(child);
+            }
         }
-        name = child.name().to_owned();
+        let taken_over = snapshot.children.iter().filter(|child| adopt::is_taken_over(child)).collect();
+        Self { by_component, taken_over }
     }
-    release::key(engine, &snapshot.package.namespace, name)
+
+    /// Where the component's release object stands: at the name of the child that
+    /// already stands for it (an adopted one may have any), else at its own.
+    fn key(&self, snapshot: &Snapshot, definition: &Definition, component: &Component, engine: Engine) -> ObjectKey {
+        let own = child_name(&definition.name, &component.name);
+        let standing = self.by_component.get(component.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let is_at_its_own = standing.iter().any(|child| child.name() == own);
+        let elsewhere = standing.last().filter(|_| !is_at_its_own).map(|child| child.name().to_owned());
+        release::key(engine, &snapshot.package.namespace, elsewhere.unwrap_or(own))
+    }
+
+    /// Helm's records of a release that was taken over stay where they are.
+    fn stored_elsewhere(&self, key: &ObjectKey, release: Claim) -> Claim {
+        let found = self.taken_over.iter().find(|child| child.key() == key).and_then(|child| release::claim(child));
+        found.filter(|found| (&found.namespace, &found.name) == (&release.namespace, &release.name)).unwrap_or(release)
+    }
 }

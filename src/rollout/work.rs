@@ -1,17 +1,17 @@
 //! The desk on which a decision is put together.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::clock::Now;
 use super::decision::{Action, Event, Precondition, Record, RolloutEvent};
 use super::history::History;
-use super::live::Live;
+use super::live::{Live, Place};
 use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
 use super::{adopt, compile, operation, release};
 use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
-use crate::engine::ObjectKey;
 use crate::engine::{Manifest, in_place};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
@@ -34,7 +34,9 @@ pub(crate) struct Work<'a> {
     look_again: Option<Duration>,
     index: BTreeMap<String, usize>,
     by_component: BTreeMap<&'a str, Vec<&'a Live>>,
-    by_key: BTreeMap<&'a ObjectKey, &'a Live>,
+    by_place: BTreeMap<Place<'a>, &'a Live>,
+    sources: BTreeMap<Place<'a>, &'a Live>,
+    newest: OnceCell<BTreeMap<&'a str, &'a RecordedComponent>>,
 }
 
 impl<'a> Work<'a> {
@@ -60,7 +62,9 @@ impl<'a> Work<'a> {
             blocked_by: Vec::new(),
             look_again: None,
             by_component,
-            by_key: snapshot.children.iter().map(|child| (child.key(), child)).collect(),
+            by_place: snapshot.children.iter().map(|child| (child.place(), child)).collect(),
+            sources: snapshot.sources.iter().map(|source| (source.place(), source)).collect(),
+            newest: OnceCell::new(),
         }
     }
 
@@ -98,7 +102,23 @@ impl<'a> Work<'a> {
 
     /// The live object at the place of the component's release object.
     pub fn child(&self, component: &RecordedComponent) -> Option<&'a Live> {
-        self.by_key.get(&release::object_key(component)?).copied()
+        self.by_place.get(&release::place(component)?).copied()
+    }
+
+    /// The live Flux source of ours at a place.
+    pub fn source(&self, place: Place<'_>) -> Option<&'a Live> {
+        self.sources.get(&place).copied()
+    }
+
+    /// A component as the newest revision that knows it has it; hooks left out.
+    pub fn newest(&self, component: &str) -> Option<&'a RecordedComponent> {
+        let all = self.newest.get_or_init(|| {
+            let revisions = self.snapshot.revisions.iter();
+            let components =
+                revisions.flat_map(|revision| &revision.spec.components).filter(|component| !component.hook);
+            components.map(|component| (component.name.as_str(), component)).collect()
+        });
+        all.get(component).copied()
     }
 
     /// Whether the live child was rendered from the wanted digest, and the
@@ -200,7 +220,7 @@ impl<'a> Work<'a> {
     /// Applies one object; a child only as it was seen.
     pub fn apply_manifest(&mut self, manifest: Manifest, record: &mut ComponentRecord) {
         let key = manifest.key();
-        let live = self.by_key.get(&key).copied();
+        let live = self.by_place.get(&Place::from(&key)).copied();
         if let Some(live) = live.filter(|live| adopt::is_taken_over(live) && adopt::needs_rewrite(live)) {
             self.actions.push(adopt::rewrite(live, manifest.as_map()));
             return;
@@ -210,7 +230,7 @@ impl<'a> Work<'a> {
             return;
         }
         let precondition = if release::is_release_kind(&key.kind) {
-            self.by_key.get(&key).map_or(Precondition::Absent, |live| Precondition::Unchanged {
+            live.map_or(Precondition::Absent, |live| Precondition::Unchanged {
                 uid: live.uid().to_owned(),
                 resource_version: live.resource_version().to_owned(),
             })

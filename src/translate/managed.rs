@@ -81,6 +81,7 @@ fn component_objects(
     };
     let context = RenderContext {
         package,
+        account: package.service_account.as_ref(),
         wave,
         digest: &digest,
         hook: None,

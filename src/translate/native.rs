@@ -182,6 +182,7 @@ impl<'a> Builder<'a> {
         };
         let context = RenderContext {
             package,
+            account: package.service_account.as_ref(),
             wave: node.wave,
             digest: &node.digest,
             hook: None,

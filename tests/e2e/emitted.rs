@@ -148,6 +148,7 @@ fn hook(package: &Definition, engine: Engine) -> Vec<Value> {
     };
     let context = RenderContext {
         package,
+        account: package.service_account.as_ref(),
         wave: 0,
         digest: &digest,
         hook: Some(HookRun { number: 2, from: &from, to: &to, migrated_to: None }),

@@ -216,11 +216,8 @@ fn what_git_owns_is_not_marked_as_managed_by_us() {
 
 #[test]
 fn long_names_are_shortened() {
-    let package = single(json!({"name": "c".repeat(53)}));
-    let package = windlass::package::definition::Definition {
-        name: windlass::package::names::PackageName::parse(&"p".repeat(63)).unwrap(),
-        ..package
-    };
+    let mut package = single(json!({"name": "c".repeat(53)}));
+    package.name = windlass::package::names::PackageName::parse(&"p".repeat(63)).unwrap();
     let name = release(&package, Engine::Flux).name().to_owned();
     assert_eq!(name.len(), 63);
 }

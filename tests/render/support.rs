@@ -56,6 +56,7 @@ pub fn argo<'a>(
 fn context<'a>(package: &'a Definition, digest: &'a ComponentDigest, target: Target<'a>) -> RenderContext<'a> {
     RenderContext {
         package,
+        account: package.service_account.as_ref(),
         wave: 0,
         digest,
         hook: None,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use windlass::api::Engine;
 use windlass::sim::Verb;
 use windlass::sim::chart::Outcome;
+use windlass::sim::world::Part;
 
 use crate::play::{Play, at, component, hook, migration_script, package};
 
@@ -105,4 +106,77 @@ fn a_failed_hook_stops_the_upgrade_with_nothing_else_changed(#[case] engine: Eng
     play.annotate("app", "windlass.dev/retry", "again");
     play.until_ready("app");
     assert_eq!(runs(&play, position), 2);
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_changed_spec_waits_for_the_hook_that_runs_and_starts_no_other_of_its_version(#[case] engine: Engine) {
+    let two = |version: &str| {
+        let mut spec = spec(version, true);
+        spec["components"].as_array_mut().unwrap().insert(1, hook("index", "1.0.0"));
+        spec
+    };
+    let mut play = Play::new(engine, migration_script());
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 30_000);
+    play.commit("app", two("1.0.0"));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", two("2.0.0"));
+    let begun = play.rehearsal.run_until(60_000, |rehearsal| rehearsal.world.store.list("Job").next().is_some());
+    assert!(begun);
+    play.commit("app", two("3.0.0"));
+    play.rehearsal.run_for(1000);
+    assert!(play.message("app").contains("hook migrate is waited for first"), "{}", play.message("app"));
+    play.until_ready("app");
+    let moves = play.moves_since(position);
+    assert_eq!(moves, ["app-migrate-2", "app-migrate-3", "app-index-3", "app-a"], "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_voids_the_hooks_of_every_revision_before_it(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Hangs, 1000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.rehearsal.run_for(30_000);
+    assert_eq!(runs(&play, position), 1);
+    // The same version with other values: the hook has run for it.
+    let mut changed = spec("2.0.0", true);
+    changed["components"][1]["values"] = json!({"replicas": 2});
+    play.commit("app", changed);
+    play.until("app", "UpgradeRolledBack");
+    assert_eq!(runs(&play, position), 1);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Succeeds, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 2, "{}", play.tell());
+}
+
+/// A hook that has failed may have migrated half of the data: an attempt to run it
+/// again does not undo that.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_hook_that_failed_was_started_whatever_is_asked_for_afterwards(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Hangs, 1000);
+    play.commit("app", spec("2.0.0", false));
+    play.until("app", "HookFailed");
+    // Its leftover cannot go, so it does not start again.
+    play.rehearsal.world.stopped.insert(match engine {
+        Engine::Flux => Part::HelmController,
+        Engine::Argo => Part::ArgoCd,
+    });
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.rehearsal.run_for(5000);
+    play.rehearsal.world.stopped.clear();
+    play.rehearsal.world.script.behave("a", "3.0.0", Outcome::Fails, 1000);
+    let mut next = package("3.0.0", vec![component("a", "3.0.0", &[])]);
+    next["rollback"] = json!({"safe": true});
+    play.commit("app", next);
+    play.until("app", "UpgradeFailed");
+    assert!(play.message("app").contains("revision 2 (2.0.0) does not say rollback.safe"), "{}", play.message("app"));
 }

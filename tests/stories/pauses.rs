@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 use serde_json::json;
-use windlass::api::Engine;
+use windlass::api::{ComponentState, Engine};
 use windlass::sim::chart::{Outcome, Script};
 use windlass::sim::world::Part;
 
@@ -45,8 +45,9 @@ fn a_suspended_child_pauses_the_clock_and_is_said() {
     let child = play.child("app", "a");
     play.patch(&child, json!({"spec": {"suspend": true}}));
     play.rehearsal.run_for(3_600_000);
-    assert_ne!(play.reason("app"), "UpgradeFailed");
-    assert!(play.message("app").contains("suspended"), "{}", play.message("app"));
+    assert_eq!(play.reason("app"), "Suspended");
+    assert_eq!(play.message("app"), "component a: HelmRelease/app-a is suspended");
+    assert_eq!(play.status("app").components[0].state, ComponentState::Suspended);
     assert_eq!(play.object(&child).unwrap()["spec"]["suspend"], true, "somebody's suspension is respected");
     play.patch(&child, json!({"spec": {"suspend": false}}));
     play.until("app", "UpgradeFailed");

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::api;
 use crate::api::{DeletionPolicy, PackageSpec, UpgradeCrds};
+use crate::package::digest::Digests;
 use crate::package::duration::GoDuration;
 use crate::package::names::{ComponentName, NameError, Namespace, ObjectName, PackageName, ReleaseName};
 use crate::package::order::order;
@@ -106,6 +107,7 @@ impl Parser {
             deletion_policy: spec.deletion_policy.unwrap_or(DeletionPolicy::Uninstall),
             revision_history_limit: spec.revision_history_limit.unwrap_or(DEFAULT_HISTORY_LIMIT),
             components,
+            digests: Digests::default(),
         })
     }
 

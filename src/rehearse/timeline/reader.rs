@@ -283,6 +283,7 @@ impl Reader {
                 HookOutcome::Running => What::HookRuns,
                 HookOutcome::Succeeded => What::HookSucceeded { took },
                 HookOutcome::Failed => What::HookFailed { took },
+                HookOutcome::ToRepeat => continue,
             };
             if known.map(|known| known.outcome) != Some(hook.outcome) {
                 self.say(at, id, Some(&hook.name), what);
