@@ -24,6 +24,9 @@ const PATIENCE: u64 = 600_000;
 /// More steps of the controller than a scene takes, and than each component adds;
 /// what needs more does not end.
 const MAX_STEPS: (u64, u64) = (20_000, 1_000);
+/// The same for changes in the cluster, all of which are kept: an engine that
+/// tries again for days of virtual time makes them without the controller.
+const MAX_CHANGES: (usize, usize) = (5_000, 500);
 
 /// How a play ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +137,9 @@ impl Standing {
     fn play_to_rest(mut self, rehearsal: &mut Rehearsal, scene: &Scene) -> End {
         let (quiet, patience) = patience(scene);
         let components = scene.before.iter().chain(&scene.after).map(|package| package.definition.components.len());
-        let limit = rehearsal.steps() + MAX_STEPS.0 + MAX_STEPS.1 * components.sum::<usize>() as u64;
+        let components = components.sum::<usize>();
+        let most_steps = rehearsal.steps() + MAX_STEPS.0 + MAX_STEPS.1 * components as u64;
+        let most_changes = rehearsal.world.store.log().len() + MAX_CHANGES.0 + MAX_CHANGES.1 * components;
         rehearsal.run_for(0);
         loop {
             self.follow(rehearsal);
@@ -145,7 +150,8 @@ impl Standing {
                 End::Ready => !rehearsal.is_writing(),
                 End::Stopped | End::NotBegun | End::Unfinished => idle > if moves { patience } else { quiet },
             };
-            if over && moves || rehearsal.steps() > limit {
+            let endless = rehearsal.steps() > most_steps || rehearsal.world.store.log().len() > most_changes;
+            if over && moves || endless {
                 return End::Unfinished;
             }
             if over {

@@ -8,7 +8,7 @@ use super::adopt;
 use super::decision::{Action, Precondition};
 use super::gate::Held;
 use super::history::History;
-use super::live::Live;
+use super::live::{Live, Place};
 use super::snapshot::{RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID};
@@ -23,6 +23,7 @@ use crate::package::digest::ComponentDigest;
 use crate::package::names::ObjectName;
 use crate::package::version::Version;
 use crate::ready::evidence::Lookup;
+use crate::ready::release::text;
 
 /// Largest revision, in bytes of JSON: what etcd takes, with room for metadata.
 pub(crate) const MAX_REVISION: usize = 1024 * 1024;
@@ -67,10 +68,15 @@ pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wa
     let mut components = Vec::with_capacity(wanted.components.len());
     // All charts that are awaited are asked for at once.
     let (mut asked, mut awaited): (Vec<Action>, Option<String>) = (Vec::new(), None);
+    let mut commit = None;
     for (outline, key, position) in wanted.all() {
         let Some(defined) = definition.components.get(position) else { continue };
         match compiler.component(outline, key, defined, &known) {
-            Ok(component) => components.push(component),
+            Ok(component) => {
+                let is_new = known.stored(outline).is_none();
+                commit = commit.or_else(|| commit_of(defined, &component).filter(|_| is_new));
+                components.push(component);
+            }
             Err(Missing::Waiting { actions, message }) => {
                 asked.extend(actions.into_iter().filter(|action| !asked.contains(action)).collect::<Vec<_>>());
                 awaited.get_or_insert(message);
@@ -100,7 +106,7 @@ pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wa
         rollback: wanted.rollback.clone(),
         timeout: definition.upgrade.timeout.to_string(),
         retries: definition.upgrade.retries,
-        commit: String::new(),
+        commit: commit.unwrap_or_default(),
         engine: wanted.engine,
         components,
     })
@@ -140,6 +146,15 @@ fn sized(spec: PackageRevisionSpec) -> Compiled {
         "the revision has {size} bytes, {MAX_REVISION} are allowed{largest}: move values into a ConfigMap (valuesFrom)"
     );
     Compiled::Refused { message }
+}
+
+/// The commit that a component's chart is taken from, where it is a directory of
+/// the source.
+fn commit_of(defined: &Component, component: &RecordedComponent) -> Option<String> {
+    let ChartSource::Path(chart) = &defined.chart else { return None };
+    let pinned = component.manifests.iter().find(|manifest| Place::of(manifest).kind() == "GitRepository");
+    let pinned = pinned.and_then(|repository| text(repository, &["spec", "ref", "commit"]));
+    pinned.or_else(|| chart.source.as_ref().map(|source| source.revision.as_str())).map(str::to_owned)
 }
 
 fn into_record(manifests: Vec<Manifest>) -> Vec<Map<String, Value>> {

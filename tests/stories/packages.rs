@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
 use windlass::sim::chart::{Commit, Outcome, Script};
-use windlass::sim::{Change, Verb};
+use windlass::sim::{Change, Key, Verb};
 
 use crate::play::{Play, component, package};
 
@@ -128,4 +128,10 @@ fn a_chart_that_another_package_still_waits_for_is_not_tidied_up() {
     assert!(!deleted, "{}", play.tell());
     play.rehearsal.world.script.commits.push(charts("1.0.0"));
     play.until_ready("second");
+    let commit_of = |revision: &str| {
+        let key = Key::new("windlass.dev/v1alpha1", "PackageRevision", "packages", revision);
+        play.object(&key).unwrap()["spec"]["commit"].clone()
+    };
+    assert_eq!(commit_of("first-1"), format!("{:040x}", 4));
+    assert_eq!(commit_of("second-1"), format!("{:040x}", 5), "the commit that has the chart is on record");
 }

@@ -241,7 +241,12 @@ fn summary(report: &Report) -> String {
                 "What is to run before could not be installed, {ready} of {all} packages are Ready: nothing was committed.\n"
             )
         }
-        End::Unfinished => format!("It had not come to an end after {after}; {steps}.\n"),
+        End::Unfinished => {
+            format!(
+                "It had not come to an end after {after}, and is played no further; {steps}. A shorter --slow or \
+                 upgrade.timeout ends sooner.\n"
+            )
+        }
     }
 }
 
