@@ -113,65 +113,77 @@ fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wan
 
 /// Objects and releases that belong to somebody else.
 fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
-    let mut blocked_by = Vec::new();
-    let mut messages = Vec::new();
+    let foreign = foreign_children(snapshot, wanted);
+    let held = releases_of_others(snapshot, wanted);
+    let (messages, blocked_by) = foreign.into_iter().chain(held).chain(claims_of_peers(snapshot, wanted)).unzip();
+    waiting(Reason::Conflict, messages, blocked_by)
+}
+
+/// What stands at the place of a child and is not ours.
+fn foreign_children(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker)> {
     let there: BTreeMap<&ObjectKey, &Live> = snapshot.children.iter().map(|child| (child.key(), child)).collect();
-    for (component, key) in wanted.children() {
-        let standing = there.get(key).filter(|child| !wanted.owns(snapshot, component, child));
-        if let Some(child) = standing {
-            let owner = child.package().map_or_else(|| "nobody we know".to_owned(), |p| format!("package {p}"));
-            messages.push(format!(
-                "{} {} exists and belongs to {owner}: remove it, or annotate it for adoption by `{component}`",
-                key.kind, key.name
-            ));
-            blocked_by.push(Blocker {
-                kind: key.kind.clone(),
-                namespace: key.namespace.clone(),
-                name: key.name.clone(),
-                reason: Reason::Conflict.to_string(),
-            });
-        }
-    }
-    for (component, _) in wanted.releases() {
+    let foreign = wanted.children().filter_map(|(component, key)| {
+        let child = there.get(key).filter(|child| !wanted.owns(snapshot, component, child))?;
+        let owner = child.package().map_or_else(|| "nobody we know".to_owned(), |p| format!("package {p}"));
+        let message = format!(
+            "{} {} exists and belongs to {owner}: remove it, or annotate it for adoption by `{component}`",
+            key.kind, key.name
+        );
+        Some((message, conflict_with(key)))
+    });
+    foreign.collect()
+}
+
+/// Objects of somebody else that hold a wanted release, wherever they stand.
+fn releases_of_others(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker)> {
+    let held = wanted.releases().filter_map(|(component, _)| {
         let holds = |live: &&Live| {
             release::holds(live, &component.release) && !adopt::is_given(snapshot, &component.name, live)
         };
-        if let Some(other) = snapshot.others.iter().find(holds) {
-            let (key, name) = (other.key(), &component.release.name);
-            messages.push(format!(
-                "{key} holds release {name} of component `{}`: remove it so that its release stays, or annotate it \
-                 {ANNOTATION_ADOPT}: {}",
-                component.name,
-                adopt::given_to(snapshot, &component.name)
-            ));
-            blocked_by.push(Blocker {
-                kind: key.kind.clone(),
-                namespace: key.namespace.clone(),
-                name: key.name.clone(),
-                reason: Reason::Conflict.to_string(),
-            });
-        }
-    }
+        let key = snapshot.others.iter().find(holds)?.key();
+        let message = format!(
+            "{key} holds release {} of component `{}`: remove it so that its release stays, or annotate it \
+             {ANNOTATION_ADOPT}: {}",
+            component.release.name,
+            component.name,
+            adopt::given_to(snapshot, &component.name)
+        );
+        Some((message, conflict_with(key)))
+    });
+    held.collect()
+}
+
+/// Children and releases that other Packages have, or ask for.
+fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker)> {
     let held: BTreeSet<Claim> = own_children(snapshot).filter_map(release::claim).collect();
     let standing: BTreeSet<&ObjectKey> = own_children(snapshot).map(Live::key).collect();
-    for peer in &snapshot.peers {
+    let claimed = snapshot.peers.iter().filter_map(|peer| {
         let name = wanted.children().find(|(_, key)| peer.children.contains(key) && !standing.contains(key));
         let release = wanted.claims().find(|claim| peer.claims.contains(claim) && !held.contains(claim));
         let what = match (name, release) {
             (Some((component, key)), _) => format!("{key} of component `{component}`"),
             (None, Some(claim)) => format!("release {}/{}", claim.namespace, claim.name),
-            (None, None) => continue,
+            (None, None) => return None,
         };
         let hands_over = if peer.deleting { ", which is being deleted and hands it over" } else { "" };
-        messages.push(format!("{what} belongs to package {}{hands_over}", peer.name));
-        blocked_by.push(Blocker {
+        let blocker = Blocker {
             kind: "Package".into(),
             namespace: peer.namespace.clone(),
             name: peer.name.to_string(),
             reason: Reason::Conflict.to_string(),
-        });
+        };
+        Some((format!("{what} belongs to package {}{hands_over}", peer.name), blocker))
+    });
+    claimed.collect()
+}
+
+fn conflict_with(key: &ObjectKey) -> Blocker {
+    Blocker {
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        reason: Reason::Conflict.to_string(),
     }
-    waiting(Reason::Conflict, messages, blocked_by)
 }
 
 fn own_children(snapshot: &Snapshot) -> impl Iterator<Item = &Live> {
