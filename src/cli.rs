@@ -11,6 +11,7 @@ mod graph;
 mod import;
 mod output;
 mod paths;
+mod plan;
 mod plugin;
 mod rehearse;
 mod render;
@@ -37,6 +38,8 @@ enum Command {
     Render(render::Arguments),
     /// Show what depends on what.
     Graph(graph::Arguments),
+    /// Show what a commit does, step by step, before it is merged.
+    Plan(plan::Arguments),
     /// Play an installation or upgrade on a simulated cluster.
     Rehearse(rehearse::Arguments),
     /// Turn other formats into Packages.
@@ -74,6 +77,7 @@ pub fn run(arguments: Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Ex
         Command::Validate(arguments) => validate::run(&arguments, streams),
         Command::Render(arguments) => render::run(&arguments, streams),
         Command::Graph(arguments) => graph::run(&arguments, streams),
+        Command::Plan(arguments) => plan::run(&arguments, streams),
         Command::Rehearse(arguments) => rehearse::run(&arguments, streams),
         Command::Import(arguments) => import::run(&arguments, streams),
         Command::Status(arguments) => cluster::status::run(&arguments, streams),

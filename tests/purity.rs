@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where effects are: everything else below `src` is pure.
-const EFFECTS: [&str; 6] = ["cli", "cli.rs", "controller", "controller.rs", "git", "main.rs"];
+const EFFECTS: [&str; 6] = ["cli", "cli.rs", "controller", "controller.rs", "git.rs", "main.rs"];
 /// What pure code never names.
 const IMPURE: [&str; 14] = [
     "std::env",

@@ -53,6 +53,8 @@ pub enum Exit {
     Findings,
     /// The arguments make no sense.
     Usage,
+    /// There are changes, which is neither good nor bad.
+    Changes,
 }
 
 /// Exit code when something could not be read or written.
@@ -64,6 +66,7 @@ impl From<Exit> for ExitCode {
             Exit::Ok => 0,
             Exit::Findings => 1,
             Exit::Usage => 2,
+            Exit::Changes => 4,
         })
     }
 }

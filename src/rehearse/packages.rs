@@ -76,6 +76,19 @@ impl Parsed {
 }
 
 impl Rehearsal {
+    /// The revisions of a Package as they are in the cluster, numbers rising.
+    pub(crate) fn revisions(&self, namespace: &str, name: &str) -> Vec<RevisionView> {
+        let mut parsed = Parsed::default();
+        let of_it = self
+            .world
+            .store
+            .list("PackageRevision")
+            .filter(|(key, object)| key.namespace == namespace && text(object, &["spec", "package"]) == name);
+        let mut revisions: Vec<RevisionView> = of_it.filter_map(|(key, object)| parsed.revision(key, object)).collect();
+        revisions.sort_by_key(RevisionView::number);
+        revisions
+    }
+
     /// A Package as it is seen.
     pub(super) fn package_view(&mut self, id: &PackageId) -> Option<PackageView> {
         let object = self.process.cache.get(&id.key()).cloned()?;

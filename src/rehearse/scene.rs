@@ -12,7 +12,7 @@ use crate::package::version::Version;
 use crate::translate::{Compilation, Compiled, Refusal, compile};
 
 /// Repository that charts at a path come from, where nobody knows it.
-pub(super) const REPOSITORY: &str = "https://git.example.org/rehearsal.git";
+pub(crate) const REPOSITORY: &str = "https://git.example.org/rehearsal.git";
 /// Minor versions of Kubernetes, of which the newest that suits everybody is taken.
 const KUBERNETES: std::ops::RangeInclusive<u32> = 20..=60;
 /// What the cluster runs where no Package asks for anything.
@@ -197,7 +197,7 @@ pub(super) fn place(definition: &Definition, component: &Component) -> Place {
 }
 
 /// Version of a component's chart as it is written; empty if nobody says.
-pub(super) fn chart_version(component: &Component) -> &str {
+pub(crate) fn chart_version(component: &Component) -> &str {
     match &component.chart {
         ChartSource::Repository(chart) => chart.version.as_written(),
         ChartSource::Path(chart) => chart.chart_version.as_ref().map(Version::as_written).unwrap_or_default(),

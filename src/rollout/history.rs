@@ -38,11 +38,16 @@ pub enum UnsafeCause {
 
 impl fmt::Display for Unsafe {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "revision {} ({}) ", self.number, self.version)?;
-        match &self.cause {
-            UnsafeCause::NotSafe => formatter.write_str("does not say rollback.safe: true"),
-            UnsafeCause::Range(range) => write!(formatter, "may only be rolled back to {range}"),
-            UnsafeCause::Replaced(component) => write!(formatter, "replaced the release of component `{component}`"),
+        write!(formatter, "revision {} ({}) {}", self.number, self.version, self.cause)
+    }
+}
+
+impl fmt::Display for UnsafeCause {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSafe => formatter.write_str("does not say rollback.safe: true"),
+            Self::Range(range) => write!(formatter, "may only be rolled back to {range}"),
+            Self::Replaced(component) => write!(formatter, "replaced the release of component `{component}`"),
         }
     }
 }

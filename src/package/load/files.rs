@@ -114,6 +114,8 @@ impl Walk<'_> {
         match (self.shown, below) {
             (shown, "") => shown.to_owned(),
             ("", below) => below.to_owned(),
+            // A Git revision: `main:packages/a.yaml`.
+            (shown, below) if shown.ends_with(':') => format!("{shown}{below}"),
             (shown, below) => format!("{}/{below}", shown.trim_end_matches('/')),
         }
     }

@@ -1,0 +1,227 @@
+//! `windlass plan`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+
+use super::directory::Directory;
+use super::{Exit, Streams, findings};
+use crate::api::Engine;
+use crate::git::{Repository, Revision};
+use crate::package::check::{Options, check};
+use crate::package::content::chart_content;
+use crate::package::definition::RelativePath;
+use crate::package::diagnostic::Style;
+use crate::package::load::{Input, LoadError, LoadedPackage, NamespaceRule, load};
+use crate::package::names::Namespace;
+use crate::package::tree::{EntryKind, Tree};
+use crate::plan::{self, Fault, State, report};
+use crate::translate::{Compilation, Compiled, Refusal, compile};
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass plan main HEAD                      what merging the branch does
+  windlass plan origin/main HEAD packages/     of a part of the repository
+  windlass plan v1/ v2/                        two directories
+  windlass plan main HEAD --format markdown    for a comment in a pull request
+
+The commit is played on a simulated cluster with the decisions of the controller; nothing is
+contacted, checked out or changed. What runs before is taken to be what FROM says.
+
+Exit status: 0 nothing changes, 4 something does, 1 something must be mended first, 2 usage, 3
+something cannot be read.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What runs: a directory, or a revision of the Git repository.
+    from: String,
+    /// What is to run: a directory, or a revision.
+    to: String,
+    /// Directory below the root of both in which the Packages are [default: the root].
+    path: Option<String>,
+    /// A directory of the Git repository.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    repo: PathBuf,
+    /// Engine of the Packages that name none.
+    #[arg(long)]
+    engine: Option<super::engine::EngineArgument>,
+    /// How it is written.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people.
+    Text,
+    /// For a pull request.
+    Markdown,
+    /// For programs.
+    Json,
+}
+
+pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let path = match arguments.path.as_deref().map_or(Some(RelativePath::default()), RelativePath::parse) {
+        Some(path) => path,
+        None => {
+            let path = arguments.path.as_deref().unwrap_or_default();
+            writeln!(streams.stderr, "error: PATH `{path}` leads out of what is compared: give a path below its root")?;
+            return Ok(Exit::Usage);
+        }
+    };
+    let is_directory = |side: &str| Path::new(side).is_dir();
+    let needs_git = !is_directory(&arguments.from) || !is_directory(&arguments.to);
+    let repository = if needs_git { Some(Repository::open(&arguments.repo)?) } else { None };
+    let open = |side: &str| Side::open(side, repository.as_ref());
+    let (from, to) = (open(&arguments.from)?, open(&arguments.to)?);
+    if from.kind(path.as_str())?.is_none() && to.kind(path.as_str())?.is_none() {
+        writeln!(streams.stderr, "error: `{}` is in neither of the two", path.as_str())?;
+        return Ok(Exit::Findings);
+    }
+    warn_of_uncommitted(repository.as_ref(), [&from, &to], streams)?;
+    let engine = arguments.engine.map_or(Engine::Flux, Engine::from);
+    let before = read(&from, &arguments.from, &path, engine, streams)?;
+    let after = read(&to, &arguments.to, &path, engine, streams)?;
+    let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
+    let plan = plan::plan(before.state(from.tree()), after.state(to.tree()));
+    let text = match arguments.format {
+        Format::Text => report::write_text(&plan, if streams.color_stdout { Style::Colored } else { Style::Plain }),
+        Format::Markdown => report::write_markdown(&plan),
+        Format::Json => format!("{:#}\n", report::write_json(&plan)),
+    };
+    streams.stdout.write_all(text.as_bytes())?;
+    Ok(match plan {
+        plan if plan.has_errors() => Exit::Findings,
+        plan if plan.packages.is_empty() => Exit::Ok,
+        _ => Exit::Changes,
+    })
+}
+
+/// One of the two that are compared.
+enum Side<'r> {
+    Directory(Directory),
+    Revision(Revision<'r>),
+}
+
+impl<'r> Side<'r> {
+    fn open(side: &str, repository: Option<&'r Repository>) -> anyhow::Result<Self> {
+        match repository {
+            Some(repository) if !Path::new(side).is_dir() => Ok(Self::Revision(repository.revision(side)?)),
+            Some(_) | None => Ok(Self::Directory(Directory::new(side))),
+        }
+    }
+
+    fn tree(&self) -> &dyn Tree {
+        match self {
+            Self::Directory(directory) => directory,
+            Self::Revision(revision) => revision,
+        }
+    }
+
+    fn kind(&self, path: &str) -> anyhow::Result<Option<EntryKind>> {
+        self.tree().kind(path).with_context(|| format!("cannot read {path}"))
+    }
+}
+
+/// The Packages of a side, and what is wrong with their charts.
+#[derive(Default)]
+struct Packages {
+    compiled: Vec<Compiled>,
+    faults: Vec<Fault>,
+}
+
+impl Packages {
+    fn state<'a>(&'a self, charts: &'a dyn Tree) -> State<'a> {
+        State { packages: &self.compiled, charts, faults: &self.faults }
+    }
+
+    /// Compiles a Package; where charts are in the way, without them.
+    fn add(&mut self, package: LoadedPackage, options: &Compilation<'_>) -> Result<(), Vec<Refusal>> {
+        let (namespace, name) = (package.namespace.clone(), package.name.clone());
+        let compiled = match compile(package.clone(), options) {
+            Ok(compiled) => compiled,
+            Err(refusals) => {
+                let compiled = compile(package, &Compilation { charts: None, ..*options })?;
+                self.faults.extend(refusals.iter().map(|refusal| Fault {
+                    namespace: namespace.clone(),
+                    package: name.clone(),
+                    message: match &refusal.about.component {
+                        Some(component) => format!("component {component}: {}", refusal.message),
+                        None => refusal.message.clone(),
+                    },
+                }));
+                compiled
+            }
+        };
+        self.compiled.push(compiled);
+        Ok(())
+    }
+}
+
+/// What is not committed is not in a revision: said where somebody may think so.
+fn warn_of_uncommitted(
+    repository: Option<&Repository>,
+    sides: [&Side<'_>; 2],
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let Some(repository) = repository else { return Ok(()) };
+    let head = repository.head();
+    let [_, to] = sides;
+    let is_head = matches!(to, Side::Revision(revision) if Some(revision.commit()) == head.as_deref());
+    if is_head && repository.is_dirty()? {
+        writeln!(streams.stderr, "note: there are uncommitted changes, which are not part of this plan")?;
+    }
+    Ok(())
+}
+
+/// The Packages of a side; `None` if there are errors, which are shown.
+fn read(
+    side: &Side<'_>,
+    shown: &str,
+    path: &RelativePath,
+    engine: Engine,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Packages>> {
+    let tree = side.tree();
+    let shown = match side {
+        Side::Directory(_) if path.as_str().is_empty() => shown.to_owned(),
+        Side::Directory(_) => format!("{}/{}", shown.trim_end_matches('/'), path.as_str()),
+        Side::Revision(_) => format!("{shown}:{}", path.as_str()),
+    };
+    let input = match side.kind(path.as_str())? {
+        None => return Ok(Some(Packages::default())),
+        Some(EntryKind::Directory) => Input::Directory { tree, path: path.as_str().to_owned(), shown, recursive: true },
+        Some(EntryKind::File) => Input::File { tree, path: path.as_str().to_owned(), shown },
+        Some(EntryKind::Symlink | EntryKind::Other) => anyhow::bail!("{shown} is neither a file nor a directory"),
+    };
+    let rule = NamespaceRule::Default(Namespace::parse("default")?);
+    let mut loaded = load(&[input], &rule)
+        .map_err(|LoadError { path, source }| anyhow::Error::new(source).context(format!("cannot read {path}")))?;
+    let found = check(&loaded, &Options { engine: None, charts: None })?;
+    loaded.diagnostics.extend(found);
+    if loaded.has_errors() {
+        findings::write_errors(loaded, streams)?;
+        return Ok(None);
+    }
+    let charts = |path: &RelativePath| chart_content(tree, path.as_str());
+    let commit = match side {
+        Side::Directory(_) => "0000000000000000000000000000000000000000",
+        Side::Revision(revision) => revision.commit(),
+    };
+    let (mut packages, mut refusals) = (Packages::default(), Vec::new());
+    for package in loaded.packages {
+        let engine = package.definition.as_ref().and_then(|definition| definition.engine).unwrap_or(engine);
+        let origin = match engine {
+            Engine::Flux => None,
+            Engine::Argo => Some((crate::rehearse::scene::REPOSITORY, commit)),
+        };
+        let compilation = Compilation { engine: Some(engine), origin, origin_stated_in: "", charts: Some(&charts) };
+        refusals.extend(packages.add(package, &compilation).err().unwrap_or_default());
+    }
+    for refusal in &refusals {
+        writeln!(streams.stderr, "error: {refusal}")?;
+    }
+    Ok(refusals.is_empty().then_some(packages))
+}

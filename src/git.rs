@@ -1,0 +1,241 @@
+//! Git repositories, read from their object database: nothing is checked out,
+//! nothing is fetched. Bare and shallow ones are as good.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, ObjectType, TreeWalkMode, TreeWalkResult};
+use thiserror::Error;
+
+use crate::package::tree::{EntryKind, Tree};
+
+/// Most links that one path may lead through, as on Linux.
+const MOST_LINKS: usize = 40;
+const FILE_MODE_LINK: i32 = 0o120_000;
+
+/// Why a repository or a revision cannot be read.
+#[derive(Debug, Error)]
+pub enum GitError {
+    /// There is no repository.
+    #[error("there is no Git repository at {0}, nor above it")]
+    NoRepository(PathBuf),
+    /// Nothing has that name.
+    #[error("`{name}` is neither a directory nor a revision of the Git repository at {repository}{hint}")]
+    NoRevision {
+        /// What was asked for.
+        name: String,
+        /// Where.
+        repository: PathBuf,
+        /// What may help.
+        hint: &'static str,
+    },
+    /// A name stands for several things.
+    #[error("`{0}` stands for more than one object: give more of its digits")]
+    Ambiguous(String),
+    /// It stands for something that has no files.
+    #[error("`{0}` is no commit")]
+    NoCommit(String),
+    /// Something else.
+    #[error("cannot read the Git repository: {0}")]
+    Read(String),
+}
+
+/// A repository.
+pub struct Repository(git2::Repository);
+
+impl Repository {
+    /// The repository that a directory is in, or is.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn open(directory: &Path) -> Result<Self, GitError> {
+        match git2::Repository::discover(directory) {
+            Ok(repository) => Ok(Self(repository)),
+            Err(error) if error.code() == ErrorCode::NotFound => Err(GitError::NoRepository(directory.to_owned())),
+            Err(error) => Err(GitError::Read(error.message().to_owned())),
+        }
+    }
+
+    /// A commit: a branch, a tag, an id, or whatever else `git rev-parse` takes.
+    ///
+    /// # Errors
+    /// When there is no such commit.
+    pub fn revision(&self, name: &str) -> Result<Revision<'_>, GitError> {
+        let found = self.0.revparse_single(name).map_err(|error| self.unknown(name, &error))?;
+        let commit = found.peel_to_commit().map_err(|_| GitError::NoCommit(name.to_owned()))?;
+        let tree = commit.tree().map_err(|error| GitError::Read(error.message().to_owned()))?;
+        Ok(Revision { repository: &self.0, tree, commit: commit.id().to_string() })
+    }
+
+    fn unknown(&self, name: &str, error: &git2::Error) -> GitError {
+        match error.code() {
+            ErrorCode::NotFound | ErrorCode::InvalidSpec => GitError::NoRevision {
+                name: name.to_owned(),
+                repository: self.0.workdir().unwrap_or_else(|| self.0.path()).to_owned(),
+                hint: match self.0.is_shallow() {
+                    true => "; the repository is shallow: fetch more of its history",
+                    false => "",
+                },
+            },
+            ErrorCode::Ambiguous => GitError::Ambiguous(name.to_owned()),
+            _ => GitError::Read(error.message().to_owned()),
+        }
+    }
+
+    /// Whether files differ from the commit that is checked out.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub fn is_dirty(&self) -> Result<bool, GitError> {
+        if self.0.is_bare() {
+            return Ok(false);
+        }
+        let mut options = git2::StatusOptions::new();
+        options.include_untracked(true).exclude_submodules(true);
+        let statuses =
+            self.0.statuses(Some(&mut options)).map_err(|error| GitError::Read(error.message().to_owned()))?;
+        Ok(!statuses.is_empty())
+    }
+
+    /// Id of the commit that is checked out, if there is one.
+    pub fn head(&self) -> Option<String> {
+        Some(self.0.head().ok()?.peel_to_commit().ok()?.id().to_string())
+    }
+}
+
+/// The files of a commit.
+pub struct Revision<'r> {
+    repository: &'r git2::Repository,
+    tree: git2::Tree<'r>,
+    commit: String,
+}
+
+impl Revision<'_> {
+    /// Id of the commit.
+    pub fn commit(&self) -> &str {
+        &self.commit
+    }
+
+    /// How many files it has.
+    pub fn files(&self) -> usize {
+        let mut count = 0;
+        let walked = self.tree.walk(TreeWalkMode::PreOrder, |_, entry| {
+            count += usize::from(entry.kind() == Some(ObjectType::Blob));
+            TreeWalkResult::Ok
+        });
+        if walked.is_ok() { count } else { 0 }
+    }
+
+    fn entry(&self, path: &str) -> io::Result<Option<git2::TreeEntry<'static>>> {
+        match self.tree.get_path(Path::new(path)) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    fn directory(&self, path: &str) -> io::Result<git2::Tree<'_>> {
+        if path.is_empty() {
+            return Ok(self.tree.clone());
+        }
+        let entry = self.entry(path)?.ok_or(io::ErrorKind::NotFound)?;
+        let object = entry.to_object(self.repository).map_err(|error| failed(&error))?;
+        object.into_tree().map_err(|_| io::ErrorKind::NotADirectory.into())
+    }
+
+    /// Text of a link.
+    fn link(&self, entry: &git2::TreeEntry<'_>) -> io::Result<Option<String>> {
+        let blob = self.repository.find_blob(entry.id()).map_err(|error| failed(&error))?;
+        Ok(std::str::from_utf8(blob.content()).ok().map(str::to_owned))
+    }
+
+    /// Where a path leads with all links followed; `None` if out of the tree or nowhere.
+    fn follow(&self, path: &str) -> io::Result<Option<String>> {
+        let mut open: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+        let mut done: Vec<String> = Vec::new();
+        let mut links = 0;
+        while let Some(part) = open.pop() {
+            match part.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    if done.pop().is_none() {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                _ => done.push(part),
+            }
+            let Some(entry) = self.entry(&done.join("/"))? else { return Ok(None) };
+            if entry.filemode() != FILE_MODE_LINK {
+                continue;
+            }
+            links += 1;
+            let Some(target) = self.link(&entry)?.filter(|target| links <= MOST_LINKS && !target.starts_with('/'))
+            else {
+                return Ok(None);
+            };
+            done.pop();
+            open.extend(target.split('/').rev().map(str::to_owned));
+        }
+        Ok(Some(done.join("/")))
+    }
+}
+
+fn failed(error: &git2::Error) -> io::Error {
+    io::Error::other(error.message().to_owned())
+}
+
+fn kind_of(entry: &git2::TreeEntry<'_>) -> EntryKind {
+    match (entry.filemode(), entry.kind()) {
+        (FILE_MODE_LINK, _) => EntryKind::Symlink,
+        (_, Some(ObjectType::Tree)) => EntryKind::Directory,
+        (_, Some(ObjectType::Blob)) => EntryKind::File,
+        (_, _) => EntryKind::Other,
+    }
+}
+
+impl Tree for Revision<'_> {
+    fn entries(&self, path: &str) -> io::Result<Vec<(String, EntryKind)>> {
+        let directory = self.directory(path)?;
+        let mut entries = Vec::with_capacity(directory.len());
+        for entry in &directory {
+            let name = entry.name().ok_or_else(|| {
+                let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
+                io::Error::other(format!("the name of {name} is no text"))
+            })?;
+            entries.push((name.to_owned(), kind_of(&entry)));
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
+        let entry = self.entry(path)?.ok_or(io::ErrorKind::NotFound)?;
+        let database = self.repository.odb().map_err(|error| failed(&error))?;
+        let (size, _) = database.read_header(entry.id()).map_err(|error| failed(&error))?;
+        if size as u64 > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let blob = self.repository.find_blob(entry.id()).map_err(|error| failed(&error))?;
+        Ok(blob.content().to_vec())
+    }
+
+    fn kind(&self, path: &str) -> io::Result<Option<EntryKind>> {
+        if path.is_empty() {
+            return Ok(Some(EntryKind::Directory));
+        }
+        for (end, _) in path.match_indices('/') {
+            let walked = path.get(..end).unwrap_or_default();
+            match self.entry(walked)?.as_ref().map(kind_of) {
+                Some(EntryKind::Directory) => {}
+                Some(EntryKind::Symlink) => return Ok(Some(EntryKind::Symlink)),
+                Some(EntryKind::File | EntryKind::Other) | None => return Ok(None),
+            }
+        }
+        Ok(self.entry(path)?.as_ref().map(kind_of))
+    }
+
+    fn link_target(&self, path: &str) -> io::Result<Option<String>> {
+        self.follow(path)
+    }
+}

@@ -1,0 +1,381 @@
+//! What a commit does: the difference of two sets of Packages as steps, in the
+//! order in which the controller takes them.
+//!
+//! The steps are not made up from the difference. The commit is played on the
+//! simulated cluster with the decisions of [`crate::rollout`], and what happens
+//! there is put beside what has changed in the files. Pure.
+
+mod changes;
+mod charts;
+mod failure;
+mod gates;
+pub mod report;
+mod requirements;
+mod scope;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::package::tree::Tree;
+use crate::rehearse::play::{Played, play};
+use crate::rehearse::report::{PackageAtEnd, report as play_report};
+use crate::rehearse::timeline::{Moment, What};
+use crate::translate::Compiled;
+
+use scope::Scope;
+
+/// One state of the repository.
+#[derive(Clone, Copy)]
+pub struct State<'a> {
+    /// Its Packages.
+    pub packages: &'a [Compiled],
+    /// Where the charts at a path are.
+    pub charts: &'a dyn Tree,
+    /// What is wrong with these charts, by Package.
+    pub faults: &'a [Fault],
+}
+
+/// Something that is wrong with a Package's charts.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Namespace of the Package.
+    pub namespace: String,
+    /// Name of the Package.
+    pub package: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// What a commit does.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The Packages that it changes, in the order in which they begin; those
+    /// that do not begin come last, by namespace and name.
+    pub packages: Vec<PackagePlan>,
+    /// What is said of the plan itself.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// Whether something in it must be mended before it is merged.
+    pub fn has_errors(&self) -> bool {
+        self.packages.iter().any(|package| !package.errors.is_empty())
+    }
+}
+
+/// What a commit does to one Package.
+#[derive(Debug)]
+pub struct PackagePlan {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// What becomes of it.
+    pub change: Change,
+    /// Version before; `None`: it is new.
+    pub from_version: Option<String>,
+    /// Version after; `None`: it goes.
+    pub to_version: Option<String>,
+    /// Why it does not come to that.
+    pub refused: Option<Refused>,
+    /// What a failure on the way does.
+    pub on_failure: OnFailure,
+    /// What must be there first.
+    pub requirements: Vec<Requirement>,
+    /// What happens, in order.
+    pub steps: Vec<Step>,
+    /// What changes of it beside its components, by path.
+    pub changes: Vec<FieldChange>,
+    /// What a reviewer should know.
+    pub warnings: Vec<String>,
+    /// What must be mended: it would not do what it says.
+    pub errors: Vec<String>,
+}
+
+/// What becomes of a Package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Installed,
+    /// Its version changes.
+    Upgraded,
+    /// Its version stays, and something of it moves.
+    Changed,
+    /// Nothing that runs is touched.
+    Settings,
+    /// It goes.
+    Removed,
+}
+
+impl Change {
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Installed => "installed",
+            Self::Upgraded => "upgraded",
+            Self::Changed => "changed",
+            Self::Settings => "settings",
+            Self::Removed => "removed",
+        }
+    }
+}
+
+/// Why a change is not carried out, or not to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Reason of its condition Ready.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+}
+
+/// What a failure on the way does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnFailure {
+    /// What happens.
+    pub action: FailureAction,
+    /// Why this and nothing else.
+    pub why: String,
+}
+
+/// What happens when a component fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureAction {
+    /// The whole package goes back to the version before.
+    RollBack,
+    /// It stands at UpgradeFailed until a commit mends it.
+    Stop,
+    /// It is tried again until it succeeds.
+    Retry,
+    /// Nothing moves, so nothing can fail.
+    Nothing,
+}
+
+impl FailureAction {
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RollBack => "rollBack",
+            Self::Stop => "stop",
+            Self::Retry => "retry",
+            Self::Nothing => "nothing",
+        }
+    }
+}
+
+/// One thing that must be there first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// `package NAME` or `kubernetes`.
+    pub what: String,
+    /// Range of versions; `None`: any.
+    pub range: Option<String>,
+    /// How it stands.
+    pub state: RequirementState,
+    /// The same in words.
+    pub message: String,
+}
+
+/// How a requirement stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequirementState {
+    /// It is met before the commit and stays so.
+    Met,
+    /// It is met once the required package is done with the same commit.
+    MetAfter,
+    /// No version in these files meets it.
+    NotMet,
+    /// The files do not say: it is for the cluster to know.
+    Unknown,
+}
+
+impl RequirementState {
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::MetAfter => "metAfter",
+            Self::NotMet => "notMet",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What happens.
+    pub action: Action,
+    /// To which component.
+    pub component: String,
+    /// Chart version before and after, where they say something.
+    pub versions: (Option<String>, Option<String>),
+    /// What is waited for first.
+    pub gate: Vec<String>,
+    /// What changes of the component, by path.
+    pub changes: Vec<FieldChange>,
+    /// What a reviewer should know.
+    pub warnings: Vec<String>,
+}
+
+/// What happens to a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A hook runs.
+    RunHook,
+    /// A release is installed.
+    Install,
+    /// A release is upgraded.
+    Upgrade,
+    /// A release that does not change is verified again, since something that
+    /// it depends on has moved.
+    VerifyAgain,
+    /// A release goes on under another name of its component or Package.
+    HandOver,
+    /// A release is uninstalled, and installed anew.
+    Replace,
+    /// A release is uninstalled.
+    Remove,
+}
+
+impl Action {
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RunHook => "runHook",
+            Self::Install => "install",
+            Self::Upgrade => "upgrade",
+            Self::VerifyAgain => "verifyAgain",
+            Self::HandOver => "handOver",
+            Self::Replace => "replace",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// One field that changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldChange {
+    /// Path of the field, such as `chart.version` or `values.replicas`.
+    pub path: String,
+    /// Before; `None`: absent.
+    pub from: Option<Value>,
+    /// After; `None`: absent.
+    pub to: Option<Value>,
+}
+
+/// Namespace and name of a Package.
+type Id = (String, String);
+
+fn id(package: &Compiled) -> Id {
+    (package.definition.namespace.to_string(), package.definition.name.to_string())
+}
+
+/// What the commit from one state to another does, where the first one runs.
+pub fn plan(from: State<'_>, to: State<'_>) -> Plan {
+    let scope = Scope::of(from.packages, to.packages, &charts::touched(from, to));
+    if scope.changed.is_empty() {
+        return Plan::default();
+    }
+    let scene = scope.scene();
+    let played = play(&scene);
+    let told = play_report(&scene, &played);
+    let mut packages: Vec<(usize, PackagePlan)> = Vec::new();
+    for changed in &scope.changed {
+        let moments: Vec<&Moment> = told.moments.iter().filter(|moment| is_of(moment, changed)).collect();
+        let began = told.moments.iter().position(|moment| is_of(moment, changed) && begins(&moment.what));
+        let end = told.packages.iter().find(|end| end.namespace == changed.0 && end.name == changed.1);
+        let sides = Sides { id: changed, from: find(from, changed), to: find(to, changed), states: (from, to) };
+        packages.push((began.unwrap_or(usize::MAX), sides.package(&moments, end, &played)));
+    }
+    // Stable: those that do not begin keep the order of their names.
+    packages.sort_by_key(|(began, _)| *began);
+    let mut notes: Vec<String> = told.remarks;
+    notes.extend(scope.notes);
+    Plan { packages: packages.into_iter().map(|(_, package)| package).collect(), notes }
+}
+
+fn is_of(moment: &Moment, package: &Id) -> bool {
+    moment.package.as_ref().is_some_and(|id| id.namespace == package.0 && id.name == package.1)
+}
+
+/// Whether a package does something with this.
+fn begins(what: &What) -> bool {
+    matches!(what, What::Begins { .. } | What::Uninstalls | What::HandsOver | What::HookRuns)
+}
+
+fn find<'a>(state: State<'a>, wanted: &Id) -> Option<&'a Compiled> {
+    state.packages.iter().find(|package| id(package) == *wanted)
+}
+
+/// A Package before and after.
+struct Sides<'a> {
+    id: &'a Id,
+    from: Option<&'a Compiled>,
+    to: Option<&'a Compiled>,
+    states: (State<'a>, State<'a>),
+}
+
+impl Sides<'_> {
+    fn package(&self, moments: &[&Moment], end: Option<&PackageAtEnd>, played: &Played) -> PackagePlan {
+        let version = |side: Option<&Compiled>| side.map(|package| package.definition.version.to_string());
+        let (fields, of_components) = self.field_changes();
+        let mut steps = steps::of(self, moments, of_components);
+        let charts = charts::findings(self);
+        for (component, warning) in charts.warnings {
+            match steps.iter_mut().find(|step| step.component == component) {
+                Some(step) => step.warnings.push(warning),
+                None => continue,
+            }
+        }
+        let change = self.change(&steps);
+        PackagePlan {
+            namespace: self.id.0.clone(),
+            name: self.id.1.clone(),
+            change,
+            from_version: version(self.from),
+            to_version: version(self.to),
+            refused: end.and_then(refusal),
+            on_failure: failure::of(self, &steps, played),
+            requirements: requirements::of(self),
+            warnings: requirements::warnings(self),
+            errors: charts.errors,
+            steps,
+            changes: fields,
+        }
+    }
+
+    fn change(&self, steps: &[Step]) -> Change {
+        match (self.from, self.to) {
+            (None, _) => Change::Installed,
+            (_, None) => Change::Removed,
+            (Some(from), Some(to)) if from.definition.version != to.definition.version => Change::Upgraded,
+            (Some(_), Some(_)) if steps.is_empty() => Change::Settings,
+            (Some(_), Some(_)) => Change::Changed,
+        }
+    }
+
+    /// What changes beside the components, and of each component.
+    fn field_changes(&self) -> (Vec<FieldChange>, BTreeMap<String, Vec<FieldChange>>) {
+        let empty = Map::new();
+        let spec = |side: Option<&'_ Compiled>| {
+            side.and_then(|package| package.object.get("spec")).and_then(Value::as_object).cloned().unwrap_or_default()
+        };
+        match (self.from, self.to) {
+            (Some(_), Some(_)) => changes::between(&spec(self.from), &spec(self.to)),
+            // All of it is new, or goes: there is nothing to compare.
+            (Some(_), None) | (None, Some(_)) | (None, None) => changes::between(&empty, &empty),
+        }
+    }
+}
+
+/// Why a Package does not get where the commit wants it.
+fn refusal(end: &PackageAtEnd) -> Option<Refused> {
+    if end.is_ready() {
+        return None;
+    }
+    let ready = end.status.conditions.iter().find(|condition| condition.type_ == "Ready")?;
+    Some(Refused { reason: ready.reason.clone(), message: ready.message.clone() })
+}

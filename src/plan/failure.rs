@@ -1,0 +1,47 @@
+//! What a failure on the way does, by the rule of [`crate::rollout`].
+
+use super::{Action, FailureAction, OnFailure, Sides, Step};
+use crate::rehearse::play::Played;
+use crate::rollout::RevisionView;
+use crate::rollout::history::History;
+
+pub fn of(sides: &Sides<'_>, steps: &[Step], played: &Played) -> OnFailure {
+    let moves = steps.iter().any(|step| !matches!(step.action, Action::VerifyAgain));
+    let (action, why) = match (sides.from, sides.to) {
+        (_, None) => (FailureAction::Retry, "it is going: an uninstall that fails is tried again".to_owned()),
+        (None, Some(_)) => (
+            FailureAction::Retry,
+            "nothing ran before that it could go back to: it is tried again until it succeeds".to_owned(),
+        ),
+        (Some(_), Some(_)) if steps.is_empty() => (FailureAction::Nothing, "nothing moves".to_owned()),
+        (Some(_), Some(_)) => by_the_record(sides, moves, played),
+    };
+    OnFailure { action, why }
+}
+
+fn by_the_record(sides: &Sides<'_>, moves: bool, played: &Played) -> (FailureAction, String) {
+    let revisions = played.rehearsal.revisions(&sides.id.0, &sides.id.1);
+    let Some((latest, base)) = latest_and_base(&revisions) else {
+        return (FailureAction::Stop, "it does not begin".to_owned());
+    };
+    if !moves {
+        return (FailureAction::RollBack, "nothing of it has moved: what ran before is what is written".to_owned());
+    }
+    match History::may_return_to(base, std::iter::once(latest)) {
+        Ok(()) => {
+            let version = &base.spec.version;
+            let hook = if latest.status.hooks.is_empty() { "" } else { "; a hook that fails stops it instead" };
+            (
+                FailureAction::RollBack,
+                format!("{} says that {version} may run again after it{hook}", latest.spec.version),
+            )
+        }
+        Err(objection) => (FailureAction::Stop, format!("{} {}", objection.version, objection.cause)),
+    }
+}
+
+fn latest_and_base(revisions: &[RevisionView]) -> Option<(&RevisionView, &RevisionView)> {
+    let latest = revisions.last()?;
+    let base = latest.spec.base?;
+    Some((latest, revisions.iter().find(|revision| revision.number() == base)?))
+}

@@ -1,0 +1,104 @@
+//! A plan as text, as Markdown for a pull request, and for programs.
+
+mod json;
+mod markdown;
+mod text;
+
+pub use json::write_json;
+pub use markdown::write_markdown;
+pub use text::write_text;
+
+use serde_json::Value;
+
+use super::{Action, Change, FailureAction, FieldChange, PackagePlan, RequirementState, Step};
+
+/// `1.8.0 → 1.9.0`, or the one there is.
+fn versions(from: Option<&str>, to: Option<&str>) -> String {
+    match (from, to) {
+        (Some(from), Some(to)) if from == to => to.to_owned(),
+        (Some(from), Some(to)) => format!("{from} → {to}"),
+        (Some(only), None) | (None, Some(only)) => only.to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
+fn heading(package: &PackagePlan) -> String {
+    let versions = versions(package.from_version.as_deref(), package.to_version.as_deref());
+    match package.change {
+        Change::Installed => format!("install {versions}"),
+        Change::Upgraded => format!("upgrade {versions}"),
+        Change::Changed => format!("change {versions}"),
+        Change::Settings => format!("settings of {versions}, nothing moves"),
+        Change::Removed => format!("uninstall {versions}"),
+    }
+}
+
+fn verb(action: Action) -> &'static str {
+    match action {
+        Action::RunHook => "run hook",
+        Action::Install => "install",
+        Action::Upgrade => "upgrade",
+        Action::VerifyAgain => "verify again",
+        Action::HandOver => "hand over",
+        Action::Replace => "replace",
+        Action::Remove => "uninstall",
+    }
+}
+
+fn title(step: &Step) -> String {
+    let versions = versions(step.versions.0.as_deref(), step.versions.1.as_deref());
+    let versions = if versions.is_empty() { versions } else { format!(" {versions}") };
+    format!("{} {}{versions}", verb(step.action), step.component)
+}
+
+fn failure(action: FailureAction) -> &'static str {
+    match action {
+        FailureAction::RollBack => "the whole package goes back",
+        FailureAction::Stop => "it stands at UpgradeFailed, nothing is rolled back: fix forward",
+        FailureAction::Retry => "it is tried again",
+        FailureAction::Nothing => "nothing can fail",
+    }
+}
+
+fn sign(state: RequirementState) -> &'static str {
+    match state {
+        RequirementState::Met => "met",
+        RequirementState::MetAfter => "waits",
+        RequirementState::NotMet => "NOT MET",
+        RequirementState::Unknown => "not known here",
+    }
+}
+
+/// So many characters of a value are shown.
+const SHOWN: usize = 60;
+
+fn change(change: &FieldChange) -> String {
+    let short = |value: &Value| {
+        let text = value.to_string();
+        match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text,
+        }
+    };
+    match (&change.from, &change.to) {
+        (Some(from), Some(to)) => format!("{}: {} → {}", change.path, short(from), short(to)),
+        (None, Some(to)) => format!("{}: {} (new)", change.path, short(to)),
+        (Some(from), None) => format!("{}: {} (gone)", change.path, short(from)),
+        (None, None) => change.path.clone(),
+    }
+}
+
+/// Whether a change is told in another place: the version in the heading,
+/// requirements with how they stand.
+fn is_told(change: &FieldChange) -> bool {
+    matches!(change.path.as_str(), "version" | "requires")
+}
+
+/// How many Packages and steps there are.
+fn summary(plan: &super::Plan) -> String {
+    let steps: usize = plan.packages.iter().map(|package| package.steps.len()).sum();
+    let plural = |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
+    let held = plan.packages.iter().filter(|package| package.refused.is_some()).count();
+    let held = if held == 0 { String::new() } else { format!("; {} would not get there", plural(held, "package")) };
+    format!("{} changed, {}{held}.", plural(plan.packages.len(), "package"), plural(steps, "step"))
+}

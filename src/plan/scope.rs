@@ -1,0 +1,129 @@
+//! What of two states has to be played: what changes, and what that waits for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::{Id, id};
+use crate::package::definition::Requirement;
+use crate::rehearse::scene::Scene;
+use crate::translate::Compiled;
+
+/// The Packages that are played.
+pub struct Scope {
+    /// Those that the commit changes, by namespace and name.
+    pub changed: Vec<Id>,
+    /// What is said of it.
+    pub notes: Vec<String>,
+    before: Vec<Compiled>,
+    after: Vec<Compiled>,
+}
+
+impl Scope {
+    /// `touched` names Packages that change although they say the same.
+    pub fn of(from: &[Compiled], to: &[Compiled], touched: &BTreeSet<Id>) -> Self {
+        let before: BTreeMap<Id, &Compiled> = from.iter().map(|package| (id(package), package)).collect();
+        let after: BTreeMap<Id, &Compiled> = to.iter().map(|package| (id(package), package)).collect();
+        let ids: BTreeSet<&Id> = before.keys().chain(after.keys()).collect();
+        let differs = |id: &&&Id| match (before.get(**id), after.get(**id)) {
+            (Some(before), Some(after)) => touched.contains(**id) || !is_same(before, after),
+            (None, None) => false,
+            (Some(_), None) | (None, Some(_)) => true,
+        };
+        let changed: Vec<Id> = ids.iter().filter(differs).map(|id| (**id).clone()).collect();
+        let played = played(&changed, &before, &after);
+        let kept = |packages: &[Compiled]| -> Vec<Compiled> {
+            packages.iter().filter(|package| played.contains(&id(package))).cloned().collect()
+        };
+        let mut unknown = BTreeSet::new();
+        let after: Vec<Compiled> =
+            kept(to).into_iter().map(|package| without_unknown(package, to, &mut unknown)).collect();
+        let notes = unknown
+            .into_iter()
+            .map(|name| format!("package {name} is required and is not among these files: it is taken to be there"));
+        Self { changed, notes: notes.collect(), before: kept(from).into_iter().map(running).collect(), after }
+    }
+
+    pub fn scene(&self) -> Scene {
+        Scene { before: self.before.clone(), after: self.after.clone(), ..Scene::default() }
+    }
+}
+
+/// Whether two states of a Package ask for the same. The commit that charts at
+/// a path come from says nothing by itself.
+fn is_same(before: &Compiled, after: &Compiled) -> bool {
+    before.definition.components.len() == after.definition.components.len()
+        && without_commit(&before.object) == without_commit(&after.object)
+}
+
+fn without_commit(object: &Map<String, Value>) -> Value {
+    let mut object = Value::Object(object.clone());
+    let components = object.pointer_mut("/spec/components").and_then(Value::as_array_mut);
+    for component in components.into_iter().flatten() {
+        if let Some(source) = component.get_mut("source").and_then(Value::as_object_mut) {
+            source.remove("revision");
+        }
+    }
+    object
+}
+
+/// What changes, all that it requires, directly or not, and all that requires it.
+fn played(changed: &[Id], before: &BTreeMap<Id, &Compiled>, after: &BTreeMap<Id, &Compiled>) -> BTreeSet<Id> {
+    let mut played: BTreeSet<Id> = changed.iter().cloned().collect();
+    let all = || before.iter().chain(after.iter());
+    let requirers = all().filter(|(_, package)| required(package).any(|required| played.contains(&required)));
+    let requirers: Vec<Id> = requirers.map(|(id, _)| id.clone()).collect();
+    played.extend(requirers);
+    let mut open: Vec<Id> = played.iter().cloned().collect();
+    while let Some(next) = open.pop() {
+        let sides = [before.get(&next), after.get(&next)];
+        for required in sides.into_iter().flatten().flat_map(|package| required(package)) {
+            if played.insert(required.clone()) {
+                open.push(required);
+            }
+        }
+    }
+    played
+}
+
+fn required(package: &Compiled) -> impl Iterator<Item = Id> + '_ {
+    let namespace = package.definition.namespace.to_string();
+    package.definition.requires.iter().filter_map(move |requirement| match requirement {
+        Requirement::Package { name, .. } => Some((namespace.clone(), name.to_string())),
+        Requirement::Kubernetes { .. } => None,
+    })
+}
+
+/// A Package that runs, whatever it waited for in its time.
+fn running(mut package: Compiled) -> Compiled {
+    if let Some(spec) = package.object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.shift_remove("requires");
+        spec.shift_remove("suspend");
+    }
+    package.definition.requires.clear();
+    package.definition.suspend = false;
+    package
+}
+
+/// Takes out what only the cluster can know.
+fn without_unknown(mut package: Compiled, all: &[Compiled], unknown: &mut BTreeSet<String>) -> Compiled {
+    let namespace = package.definition.namespace.clone();
+    let is_there = |name: &str| {
+        all.iter().any(|other| other.definition.namespace == namespace && other.definition.name.as_str() == name)
+    };
+    package.definition.requires.retain(|requirement| match requirement {
+        Requirement::Package { name, optional, .. } if !is_there(name.as_str()) => {
+            if !optional {
+                unknown.insert(name.to_string());
+            }
+            false
+        }
+        Requirement::Package { .. } | Requirement::Kubernetes { .. } => true,
+    });
+    if let Some(requires) =
+        package.object.get_mut("spec").and_then(|spec| spec.get_mut("requires")).and_then(Value::as_array_mut)
+    {
+        requires.retain(|requirement| requirement.get("package").and_then(Value::as_str).is_none_or(is_there));
+    }
+    package
+}

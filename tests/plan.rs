@@ -1,0 +1,495 @@
+//! `windlass plan` as reviewers and workflows use it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use git2::{ObjectType, Signature};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use common::text;
+
+const CHANGES: i32 = 4;
+
+/// A repository that is written file by file, without a work tree.
+struct Repository {
+    directory: TempDir,
+    git: git2::Repository,
+}
+
+/// What an entry of a commit is.
+enum File<'a> {
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    Link(&'a str),
+    Submodule,
+}
+
+impl Repository {
+    fn bare() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let git = git2::Repository::init_bare(directory.path()).unwrap();
+        Self { directory, git }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A commit that has exactly these files, and a branch that points at it.
+    fn commit(&self, branch: &str, files: &[(&str, File<'_>)]) -> String {
+        let mut index = git2::Index::new().unwrap();
+        for (path, file) in files {
+            let blob = |bytes: &[u8]| self.git.blob(bytes).unwrap();
+            let (mode, id) = match file {
+                File::Text(content) => (0o100_644, blob(content.as_bytes())),
+                File::Bytes(content) => (0o100_644, blob(content)),
+                File::Link(target) => (0o120_000, blob(target.as_bytes())),
+                File::Submodule => (0o160_000, git2::Oid::from_bytes(&[7; 20]).unwrap()),
+            };
+            let time = git2::IndexTime::new(0, 0);
+            let entry = git2::IndexEntry {
+                ctime: time,
+                mtime: time,
+                dev: 0,
+                ino: 0,
+                mode,
+                uid: 0,
+                gid: 0,
+                file_size: 0,
+                id,
+                flags: 0,
+                flags_extended: 0,
+                path: path.as_bytes().to_vec(),
+            };
+            index.add(&entry).unwrap();
+        }
+        let tree = self.git.find_tree(index.write_tree_to(&self.git).unwrap()).unwrap();
+        let author = Signature::now("Test", "test@windlass.dev").unwrap();
+        let reference = format!("refs/heads/{branch}");
+        if let Ok(mut old) = self.git.find_reference(&reference) {
+            old.delete().unwrap();
+        }
+        self.git.commit(Some(&reference), &author, &author, "Change", &tree, &[]).unwrap().to_string()
+    }
+
+    fn plan(&self, arguments: &[&str]) -> Output {
+        let repository = self.path().display().to_string();
+        plan(&[&["--repo", &repository], arguments].concat())
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        parse(&self.plan(&[arguments, &["--format", "json"]].concat()))
+    }
+
+    /// The plan between two commits with one file each.
+    fn between(&self, from: &str, to: &str) -> Value {
+        self.commit("from", &[("packages.yaml", File::Text(from))]);
+        self.commit("to", &[("packages.yaml", File::Text(to))]);
+        self.json(&["from", "to"])
+    }
+}
+
+fn plan(arguments: &[&str]) -> Output {
+    common::windlass(["plan"].iter().chain(arguments))
+}
+
+fn parse(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(output)))
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+/// A Package of components, each of a chart named like it.
+fn package(name: &str, version: &str, more: &str, components: &[(&str, &str)]) -> String {
+    let mut text = format!(
+        "---\napiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {{name: {name}, namespace: packages}}\n\
+         spec:\n  version: {version}\n{more}  components:\n"
+    );
+    for (component, more) in components {
+        text.push_str(&format!(
+            "  - name: {component}\n    chart: {{repository: https://charts.example.org, name: {component}, \
+             version: {version}}}\n{more}"
+        ));
+    }
+    text
+}
+
+const AFTER: &str = "    install: {dependsOn: [operator]}\n";
+
+fn names(plan: &Value) -> Vec<&str> {
+    plan["packages"].as_array().unwrap().iter().map(|package| text(package, "/name")).collect()
+}
+
+/// `action component` of the steps of a package.
+fn steps(package: &Value) -> Vec<String> {
+    let steps = package["steps"].as_array().unwrap().iter();
+    steps.map(|step| format!("{} {}", text(step, "/action"), text(step, "/component"))).collect()
+}
+
+fn only(plan: &Value) -> &Value {
+    let packages = plan["packages"].as_array().unwrap();
+    assert_eq!(packages.len(), 1, "{plan:#}");
+    &packages[0]
+}
+
+#[test]
+fn an_upgrade_is_told_in_the_order_in_which_it_happens_with_its_gates() {
+    let hook = ("migrate", "    install: {phase: PreUpgrade}\n");
+    let ready = "    install:\n      dependsOn: [operator]\n      readyWhen:\n      - {apiVersion: example.org/v1, kind: Thing, name: it, \
+                 expr: \"object.status.version == version\"}\n";
+    let components = [("thing", ready), ("operator", ""), hook];
+    let plan = Repository::bare()
+        .between(&package("shop", "1.0.0", "", &components), &package("shop", "1.1.0", "", &components));
+    let package = only(&plan);
+    assert_eq!(text(package, "/change"), "upgraded");
+    assert_eq!((text(package, "/fromVersion"), text(package, "/toVersion")), ("1.0.0", "1.1.0"));
+    assert_eq!(steps(package), ["runHook migrate", "upgrade operator", "upgrade thing"]);
+    let thing = &package["steps"][2];
+    assert_eq!(thing["gate"], json!(["`operator` runs 1.1.0, and its release is ready"]));
+    assert_eq!(thing["changes"], json!([{"path": "chart.version", "from": "1.0.0", "to": "1.1.0"}]));
+    assert_eq!(package["steps"][1]["gate"], json!(["hook `migrate` has succeeded"]));
+    assert_eq!(package["refused"], Value::Null);
+}
+
+#[test]
+fn what_a_failure_does_is_what_the_author_allows() {
+    let repository = Repository::bare();
+    let before = package("shop", "1.0.0", "", &[("api", "")]);
+    let action = |more: &str| {
+        let plan = repository.between(&before, &package("shop", "1.1.0", more, &[("api", "")]));
+        let failure = &only(&plan)["onFailure"];
+        (text(failure, "/action").to_owned(), text(failure, "/why").to_owned())
+    };
+    let (stop, why) = action("");
+    assert!(stop == "stop" && why.contains("does not say rollback.safe: true"), "{why}");
+    let (back, why) = action("  rollback: {safe: true}\n");
+    assert!(back == "rollBack" && why.contains("1.0.0 may run again"), "{why}");
+    let (stop, why) = action("  rollback: {safe: true, to: '>=1.0.5'}\n");
+    assert!(stop == "stop" && why.contains(">=1.0.5"), "{why}");
+    let plan = repository.between("", &before);
+    assert_eq!(text(only(&plan), "/onFailure/action"), "retry");
+    assert_eq!(text(only(&plan), "/change"), "installed");
+}
+
+#[test]
+fn what_only_is_verified_again_is_told() {
+    let with = |values: &str| package("shop", "1.0.0", "", &[("operator", values), ("thing", AFTER)]);
+    let plan = Repository::bare().between(&with(""), &with("    values: {replicas: 2}\n"));
+    let package = only(&plan);
+    assert_eq!(text(package, "/change"), "changed");
+    assert_eq!(steps(package), ["upgrade operator", "verifyAgain thing"]);
+    assert_eq!(package["steps"][0]["changes"], json!([{"path": "values", "from": null, "to": {"replicas": 2}}]));
+}
+
+#[test]
+fn lists_among_the_values_are_replaced_as_a_whole() {
+    let with = |values: &str| package("shop", "1.0.0", "", &[("api", values)]);
+    let plan = Repository::bare().between(
+        &with("    values: {hosts: [a, b], deep: {size: 1}}\n"),
+        &with("    values: {hosts: [a], deep: {size: 2}}\n"),
+    );
+    let step = &only(&plan)["steps"][0];
+    assert_eq!(
+        step["changes"],
+        json!([
+            {"path": "values.hosts", "from": ["a", "b"], "to": ["a"]},
+            {"path": "values.deep.size", "from": 1, "to": 2},
+        ])
+    );
+    assert_eq!(step["warnings"], json!(["the list at `values.hosts` is replaced as a whole"]));
+}
+
+#[test]
+fn removed_and_renamed_components_are_told_apart() {
+    let three = package("shop", "1.0.0", "", &[("operator", ""), ("old", AFTER), ("gone", AFTER)]);
+    let renamed = "    install: {dependsOn: [operator], releaseName: old}\n";
+    let new = package("shop", "1.0.0", "", &[("operator", ""), ("new", renamed)])
+        .replace("name: new, version", "name: old, version");
+    let plan = Repository::bare().between(&three, &new);
+    let steps = steps(only(&plan));
+    assert_eq!(steps, ["handOver new", "remove gone"], "{plan:#}");
+}
+
+#[test]
+fn packages_come_in_the_order_of_their_requirements() {
+    let set = |version: &str, range: &str| {
+        let requires = format!("  requires: [{{package: base, version: '{range}'}}]\n");
+        package("app", version, &requires, &[("app", "")]) + &package("base", version, "", &[("base", "")])
+    };
+    let repository = Repository::bare();
+    let plan = repository.between(&set("1.0.0", ">=1"), &set("2.0.0", ">=2"));
+    assert_eq!(names(&plan), ["base", "app"]);
+    let requirement = &plan["packages"][1]["requirements"][0];
+    assert_eq!((text(requirement, "/what"), text(requirement, "/state")), ("package base", "metAfter"));
+    assert_eq!(plan["packages"][1]["warnings"], json!([]));
+
+    let plan = repository.between(&set("1.0.0", ">=1"), &set("2.0.0", ">=1"));
+    let warnings =
+        plan["packages"].as_array().unwrap().iter().find(|p| p["name"] == "app").unwrap()["warnings"].to_string();
+    assert!(warnings.contains("admits both: it orders nothing"), "{warnings}");
+
+    let plan = repository.between(&set("1.0.0", ">=1"), &set("2.0.0", ">=3"));
+    let app = plan["packages"].as_array().unwrap().iter().find(|package| package["name"] == "app").unwrap();
+    assert_eq!(text(app, "/refused/reason"), "RequirementsNotMet");
+    assert_eq!(text(app, "/requirements/0/state"), "notMet");
+    assert_eq!(app["steps"], json!([]));
+}
+
+#[test]
+fn a_requirement_that_is_not_among_the_files_holds_nothing_up() {
+    let with = |version: &str| package("app", version, "  requires: [{package: elsewhere}]\n", &[("app", "")]);
+    let plan = Repository::bare().between(&with("1.0.0"), &with("1.1.0"));
+    assert_eq!(steps(only(&plan)), ["upgrade app"]);
+    assert_eq!(text(only(&plan), "/requirements/0/state"), "unknown");
+    assert!(plan["notes"].to_string().contains("package elsewhere is required"), "{plan:#}");
+}
+
+#[test]
+fn refused_moves_are_told_with_their_reason() {
+    let of = |version: &str, more: &str| package("shop", version, more, &[("api", "")]);
+    let repository = Repository::bare();
+    let plan = repository.between(&of("2.0.0", ""), &of("1.0.0", ""));
+    assert_eq!(text(only(&plan), "/refused/reason"), "DowngradeRefused");
+    let plan = repository.between(&of("1.0.0", ""), &of("3.0.0", "  upgrade: {from: '>=2'}\n"));
+    assert_eq!(text(only(&plan), "/refused/reason"), "UpgradePathNotAllowed");
+    assert_eq!(only(&plan)["steps"], json!([]));
+}
+
+#[test]
+fn a_removed_package_is_uninstalled_dependents_first() {
+    let shop = package("shop", "1.0.0", "", &[("operator", ""), ("thing", AFTER)]);
+    let plan = Repository::bare().between(&shop, "");
+    let package = only(&plan);
+    assert_eq!(
+        (text(package, "/change"), steps(package)),
+        ("removed", vec!["remove thing".to_owned(), "remove operator".to_owned()])
+    );
+    assert!(package["steps"][0]["warnings"].to_string().contains("stay"), "{package:#}");
+}
+
+fn chart_files<'a>(engine: &str, version: &str, template: &'a str) -> Vec<(&'static str, File<'a>)> {
+    let package = format!(
+        "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {{name: shop}}\nspec:\n  version: 1.0.0\n  engine: {engine}\n  \
+         sourceRef: {{kind: GitRepository, name: it}}\n  components:\n  - {{name: api, path: charts/api, chartVersion: {version}}}\n"
+    );
+    let chart = format!("apiVersion: v2\nname: api\nversion: {version}\n");
+    vec![
+        ("packages/shop.yaml", File::Text(Box::leak(package.into_boxed_str()))),
+        ("charts/api/Chart.yaml", File::Text(Box::leak(chart.into_boxed_str()))),
+        ("charts/api/templates/it.yaml", File::Text(template)),
+    ]
+}
+
+#[test]
+fn a_chart_whose_files_change_must_change_its_version() {
+    let repository = Repository::bare();
+    repository.commit("from", &chart_files("flux", "1.0.0", "a: 1\n"));
+    repository.commit("to", &chart_files("flux", "1.0.0", "a: 2\n"));
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("files of `charts/api` change, and its version stays 1.0.0"),
+        "{}",
+        stdout(&output)
+    );
+    repository.commit("to", &chart_files("flux", "1.0.1", "a: 2\n"));
+    let plan = repository.json(&["from", "to"]);
+    assert_eq!(steps(only(&plan)), ["upgrade api"]);
+
+    // Argo CD is told by the content.
+    repository.commit("from", &chart_files("argo", "1.0.0", "a: 1\n"));
+    repository.commit("to", &chart_files("argo", "1.0.0", "a: 2\n"));
+    let plan = repository.json(&["from", "to"]);
+    assert_eq!(steps(only(&plan)), ["upgrade api"]);
+    assert!(only(&plan)["steps"][0]["warnings"].to_string().contains("its version stays"), "{plan:#}");
+}
+
+#[test]
+fn a_chart_that_is_not_there_is_an_error_and_the_rest_is_planned() {
+    let repository = Repository::bare();
+    let mut files = chart_files("flux", "1.0.0", "");
+    repository.commit("from", &files);
+    files = chart_files("flux", "1.1.0", "");
+    files.truncate(1);
+    repository.commit("to", &files);
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stdout(&output).contains("error: component api: there is no directory `charts/api`"),
+        "{}",
+        stdout(&output)
+    );
+    assert!(stdout(&output).contains("1.1 upgrade api 1.0.0 → 1.1.0"), "{}", stdout(&output));
+}
+
+#[test]
+fn files_may_move_and_nothing_changes() {
+    let repository = Repository::bare();
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    repository.commit("from", &[("a/shop.yaml", File::Text(&shop)), ("note.txt", File::Text("1"))]);
+    repository.commit("to", &[("b/c/other.yaml", File::Text(&shop)), ("note.txt", File::Text("2"))]);
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), "Nothing changes.\n"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_is_a_package_at_one_of_the_revisions_only_is_installed_or_removed() {
+    let repository = Repository::bare();
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shop}\n";
+    repository.commit("from", &[("shop.yaml", File::Text(map))]);
+    repository.commit("to", &[("shop.yaml", File::Text(&shop))]);
+    assert_eq!(text(only(&repository.json(&["from", "to"])), "/change"), "installed");
+    assert_eq!(text(only(&repository.json(&["to", "from"])), "/change"), "removed");
+}
+
+#[test]
+fn links_and_submodules_are_no_way_out() {
+    let repository = Repository::bare();
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    repository.commit("from", &[]);
+    let inside = [("real.yaml", File::Text(&shop)), ("link.yaml", File::Link("real.yaml")), ("sub", File::Submodule)];
+    repository.commit("to", &inside);
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(output.status.code(), Some(CHANGES), "{}", stderr(&output));
+    for target in ["../outside.yaml", "/etc/passwd", "link.yaml", "nowhere.yaml"] {
+        repository.commit("to", &[("real.yaml", File::Text(&shop)), ("link.yaml", File::Link(target))]);
+        let output = repository.plan(&["from", "to"]);
+        let message = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{target}: {message}");
+        assert!(
+            message.contains("to:link.yaml") && message.contains("leads out of the directory, or nowhere"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_named_with_its_revision() {
+    let repository = Repository::bare();
+    repository.commit("from", &[]);
+    repository.commit("to", &[("packages/it.yaml", File::Bytes(b"a: \xff\xfe\n"))]);
+    let output = repository.plan(&["from", "to", "packages"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("to:packages/it.yaml") && stderr(&output).contains("UTF-8"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn what_is_no_revision_is_told_with_what_to_do() {
+    let repository = Repository::bare();
+    let commit = repository.commit("main", &[("a", File::Text("a"))]);
+    let said = |arguments: &[&str], code: i32, message: &str| {
+        let output = repository.plan(arguments);
+        assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    };
+    said(&["main", "feature"], 3, "`feature` is neither a directory nor a revision of the Git repository at");
+    said(&["main", "main:a"], 3, "`main:a` is no commit");
+    said(&["main", "main", "nowhere"], 1, "`nowhere` is in neither of the two");
+    said(&["main", "main", "../x"], 2, "leads out of what is compared");
+    assert_eq!(repository.plan(&["main", &commit[..10]]).status.code(), Some(0));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let output = plan(&["main", "HEAD", "--repo", &elsewhere.path().display().to_string()]);
+    assert!(stderr(&output).contains("there is no Git repository at"), "{}", stderr(&output));
+}
+
+#[test]
+fn uncommitted_changes_are_no_part_of_it_and_it_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let git = git2::Repository::init(directory.path()).unwrap();
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    std::fs::write(directory.path().join("shop.yaml"), &shop).unwrap();
+    let mut index = git.index().unwrap();
+    index.add_path(Path::new("shop.yaml")).unwrap();
+    index.write().unwrap();
+    let tree = git.find_object(index.write_tree().unwrap(), Some(ObjectType::Tree)).unwrap().into_tree().unwrap();
+    let author = Signature::now("Test", "test@windlass.dev").unwrap();
+    git.commit(Some("HEAD"), &author, &author, "Change", &tree, &[]).unwrap();
+    let repository = directory.path().display().to_string();
+    let clean = plan(&["HEAD", "HEAD", "--repo", &repository]);
+    assert_eq!((stderr(&clean), clean.status.code()), ("", Some(0)));
+    std::fs::write(directory.path().join("shop.yaml"), package("shop", "2.0.0", "", &[("api", "")])).unwrap();
+    let dirty = plan(&["HEAD", "HEAD", "--repo", &repository]);
+    assert_eq!(dirty.status.code(), Some(0));
+    assert!(stderr(&dirty).contains("uncommitted changes, which are not part of this plan"), "{}", stderr(&dirty));
+    // A directory wins over a revision, and has what is not committed.
+    let against = plan(&["HEAD", &repository, "--repo", &repository]);
+    assert_eq!(against.status.code(), Some(CHANGES), "{}", stderr(&against));
+}
+
+#[test]
+fn mistakes_are_shown_as_validate_shows_them() {
+    let repository = Repository::bare();
+    repository.commit("from", &[]);
+    let broken = package("shop", "1.0.0", "  timeuot: 1m\n", &[("api", "")]);
+    repository.commit("to", &[("shop.yaml", File::Text(&broken))]);
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("to:shop.yaml:7:") && stderr(&output).contains("timeuot"), "{}", stderr(&output));
+}
+
+#[test]
+fn markdown_takes_nothing_of_a_package_for_markup() {
+    let repository = Repository::bare();
+    let with = |values: &str| package("shop", "1.0.0", "", &[("api", values)]);
+    repository.commit("from", &[("shop.yaml", File::Text(&with("    values: {a: 1}\n")))]);
+    repository.commit("to", &[("shop.yaml", File::Text(&with("    values: {a: '`@team <b>|'}\n")))]);
+    let output = repository.plan(&["from", "to", "--format", "markdown"]);
+    assert!(stdout(&output).contains("``values.a: 1 → \"`@team <b>\\|\"``"), "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("<details><summary>1. packages/shop: change 1.0.0</summary>"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+/// The real graphs: the upgrade is planned, and ten of its packages are as a
+/// person reads them from the files.
+#[test]
+fn the_corpus_upgrade_is_planned() {
+    let Some(corpus) = common::corpus("the_corpus_upgrade_is_planned") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let import = |version: &str| -> PathBuf {
+        let out = directory.path().join(version);
+        common::printed([
+            "import".as_ref(),
+            "cozystack".as_ref(),
+            corpus.join("cozystack").join(version).as_os_str(),
+            "--version".as_ref(),
+            version.trim_start_matches('v').as_ref(),
+            "-o".as_ref(),
+            out.as_os_str(),
+        ]);
+        out
+    };
+    let (from, to) = (import("v1.5.0"), import("v1.6.2"));
+    let output = plan(&[from.to_str().unwrap(), to.to_str().unwrap(), "--format", "json"]);
+    assert!(matches!(output.status.code(), Some(1 | CHANGES)), "{}", stderr(&output));
+    let plan = parse(&output);
+    let packages = plan["packages"].as_array().unwrap();
+    assert!(packages.len() > 50, "{}", packages.len());
+    let place = |name: &str| packages.iter().position(|package| package["name"] == name);
+    for package in packages {
+        for requirement in package["requirements"].as_array().unwrap() {
+            let required = text(requirement, "/what").trim_start_matches("package ");
+            if requirement["state"] == "metAfter" && package["refused"].is_null() {
+                assert!(place(required) < place(text(package, "/name")), "{required} before {}", package["name"]);
+            }
+        }
+    }
+}
