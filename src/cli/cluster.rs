@@ -57,8 +57,20 @@ impl ClusterArguments {
             None => infer().await?,
         };
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        Ok(Cluster { client: Client::try_from(config)?, namespace })
+        Ok(Cluster { client: Client::try_from(config).map_err(untrusted)?, namespace })
     }
+}
+
+/// Where neither the kubeconfig nor the system names anybody to trust, kube's
+/// client does not come to be.
+fn untrusted(error: kube::Error) -> anyhow::Error {
+    if error.to_string().contains("No CA certificates were loaded") {
+        return anyhow::anyhow!(
+            "the cluster cannot be trusted: this system has no certificates, and the kubeconfig names no \
+             certificate-authority-data for it: add it there"
+        );
+    }
+    error.into()
 }
 
 fn unusable(error: KubeconfigError) -> anyhow::Error {

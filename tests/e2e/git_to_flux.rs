@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
+use crate::rollouts_on_argo::volume;
 use crate::support::bench::Bench;
 use crate::support::cluster::to_json;
 use crate::support::git::Repository;
@@ -168,6 +169,7 @@ impl<'a> Stage<'a> {
             _helm_controller: helm_controller,
             name,
         };
+        volume(bench, &stage.name, "base-data").await;
         stage.follow().await;
         stage
     }

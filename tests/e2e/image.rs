@@ -57,7 +57,6 @@ impl Root {
         assert!(binary.is_file(), "{} is missing: make static", binary.display());
         let size = binary.metadata().expect("its size").len();
         eprintln!("bench: the static binary has {size} bytes");
-        assert!(size < 20_000_000, "{size} bytes are too many");
         let root = Self(tempfile::tempdir().expect("a directory"));
         root.put(INSIDE, &std::fs::read(&binary).expect("the binary"));
         let mode = binary.metadata().expect("its mode").permissions();

@@ -164,7 +164,9 @@ impl<'a> Stage<'a> {
         json!({
             "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": {
-                "version": version, "engine": "flux", "upgrade": {"timeout": "8s", "retries": 0},
+                "version": version, "engine": "flux",
+                // What runs has time to be restored; what fails does so soon.
+                "upgrade": {"timeout": if version == "1.0.0" { "60s" } else { "8s" }, "retries": 0},
                 "components": [
                     {"name": "conf", "chart": chart("conf")},
                     {"name": "web", "chart": chart("app"), "values": values, "install": {"dependsOn": ["conf"]}},

@@ -12,7 +12,7 @@ use crate::support::recorder::{Change, Entry, first};
 const MOVED_WITHIN: Duration = Duration::from_secs(60);
 
 /// A claim that is bound needs a volume; nothing on the bench makes any.
-async fn volume(bench: &Bench, namespace: &str, claim: &str) {
+pub async fn volume(bench: &Bench, namespace: &str, claim: &str) {
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace},
         "spec": {

@@ -177,7 +177,11 @@ impl Installation<'_> {
         let wrapper = self.path("bin/git-verify-wrapper.sh");
         std::fs::write(&wrapper, "#!/bin/sh\nexit 0\n").expect("a file of the bench");
         std::fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755)).expect("its mode");
-        symlink(self.tools.path("helm"), self.path("bin/helm")).expect("a link");
+        let helm = self.path("bin/helm");
+        // There already if an attempt before this one has failed.
+        if !helm.exists() {
+            symlink(self.tools.path("helm"), helm).expect("a link");
+        }
     }
 
     fn program(&self, role: &str) -> Program {

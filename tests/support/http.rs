@@ -45,7 +45,8 @@ impl HttpServer {
 }
 
 async fn chart_file(State(served): State<Served>, request: Request) -> Response<Body> {
-    let name = request.uri().path().trim_start_matches("/charts/");
+    let path = request.uri().path();
+    let name = path.strip_prefix("/charts/").unwrap_or(path);
     if name.split('/').any(|part| part == "..") {
         return plain(StatusCode::BAD_REQUEST, name);
     }
@@ -61,7 +62,8 @@ async fn git_backend(State(served): State<Served>, request: Request) -> Response
     let Ok(body) = axum::body::to_bytes(body, BODY_LIMIT).await else {
         return plain(StatusCode::PAYLOAD_TOO_LARGE, "body too large");
     };
-    let path = parts.uri.path().trim_start_matches("/git").to_owned();
+    let path = parts.uri.path();
+    let path = path.strip_prefix("/git").unwrap_or(path).to_owned();
     let mut command = tokio::process::Command::new(&served.git);
     command
         .arg("http-backend")
