@@ -10,12 +10,15 @@ mod cached;
 pub(crate) mod cluster;
 mod events;
 mod execute;
+mod guards;
 pub(crate) mod kinds;
 mod lease;
 mod lookups;
 mod metrics;
 mod queue;
 mod reconcile;
+mod rollouts;
+mod selections;
 mod server;
 pub mod settings;
 mod store;
@@ -73,7 +76,8 @@ pub async fn run(config: Config, settings: Settings) -> Result<(), ControllerErr
     let queue = Arc::new(Queue::default());
     let metrics = Arc::new(Metrics::new());
     let kubernetes = watch::kubernetes_version(accounts.own()).await?;
-    view.change_facts(|facts| facts.kubernetes = kubernetes);
+    let identity = guards::identity(accounts.own()).await?;
+    view.change_facts(|facts| (facts.kubernetes, facts.identity) = (kubernetes, identity));
     let mut tasks = JoinSet::new();
     start_watches(&mut tasks, &accounts, &view, &queue, &settings);
     let (address, seen, counted) = (settings.listen, view.clone(), metrics.clone());
@@ -115,6 +119,7 @@ fn start_watches(
     tasks.spawn(watches.clone().follow(Kind::PackageRevision));
     tasks.spawn(watches.clone().follow_namespaces());
     tasks.spawn(watches.clone().follow_version());
+    tasks.spawn(watches.clone().follow_guards());
     tasks.spawn(watches.follow_definitions());
 }
 
@@ -144,6 +149,7 @@ async fn lead(
     let reconciler = Arc::new(Reconciler {
         recorder: events::Recorder::new(accounts.own(), settings.identity.clone()),
         lookups: Arc::default(),
+        selections: Arc::default(),
         view: view.clone(),
         queue: queue.clone(),
         accounts,

@@ -48,6 +48,21 @@ mod tests {
         assert_eq!(batches(&settings, desired), expected);
     }
 
+    #[rstest]
+    #[case(10)]
+    #[case(100)]
+    #[case(1000)]
+    fn the_costs_in_the_documentation_are_those_of_the_code(#[case] nodes: i64) {
+        let settings = Settings::from(&Canary::default());
+        let (batches, allowance) = (batches(&settings, nodes), allowance(&settings, nodes));
+        let row = format!("| {nodes} | {batches} | ");
+        let document = include_str!("../../docs/canary.md");
+        let found = document.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no row `{row}`"));
+        let minutes = (90 + 30 * batches + 30) / 60;
+        assert!(found.contains(&format!("| {minutes} min |")), "{minutes} min: {found}");
+        assert!(found.ends_with(&format!("| {} |", crate::clock::short(allowance))), "{allowance:?}: {found}");
+    }
+
     #[test]
     fn the_allowance_is_what_its_own_deadlines_admit() {
         let settings = Settings::from(&Canary::default());

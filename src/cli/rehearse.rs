@@ -32,6 +32,8 @@ Where a component can fail (--fail COMPONENT[@STEP]):
   workload   its workload never becomes ready; the Job of a hook fails
   ready      its readyWhen never holds; where `failed` is given, that comes to hold
   rollback   the engine cannot bring back the release that ran before
+  canary     new pods of its DaemonSets crash at once
+  late       new pods of its DaemonSets become ready, and crash 20 seconds later
 
 Nothing is contacted or changed: the cluster, its engine and its clock are simulated, the decisions
 are those of the controller. Charts are not read: every release is a workload that takes a second,
@@ -65,6 +67,9 @@ pub struct Arguments {
     /// rehearsal says how many there are.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     restart_at: Option<u64>,
+    /// Nodes of the simulated cluster, for canaries of DaemonSets.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(..=1000))]
+    nodes: u16,
     /// How it is written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -85,7 +90,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     };
     let after = read_packages(&arguments.paths, arguments, 2, streams)?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
-    let scene = Scene { before, after, restart_at: arguments.restart_at, ..Scene::default() };
+    let nodes = usize::from(arguments.nodes);
+    let scene = Scene { before, after, restart_at: arguments.restart_at, nodes, ..Scene::default() };
     let scene = match with_mishaps(scene, arguments) {
         Ok(scene) => scene,
         Err(message) => {
@@ -140,8 +146,12 @@ fn with_mishaps(mut scene: Scene, arguments: &Arguments) -> Result<Scene, String
             "workload" => FailAt::Workload,
             "ready" => FailAt::Ready,
             "rollback" => FailAt::Rollback,
+            "canary" => FailAt::Canary,
+            "late" => FailAt::Late,
             other => {
-                return Err(format!("--fail {text}: no step `{other}`: chart, release, workload, ready or rollback"));
+                return Err(format!(
+                    "--fail {text}: no step `{other}`: chart, release, workload, ready, rollback, canary or late"
+                ));
             }
         };
         let place = scene.find(name).map_err(|message| format!("--fail {text}: {message}"))?;

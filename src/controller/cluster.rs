@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use kube::api::{ApiResource, DynamicObject};
 use kube::client::{Client, ClientBuilder};
+use kube::core::DynamicResourceScope;
 use kube::{Api, Config};
 use thiserror::Error;
 
@@ -133,6 +134,15 @@ fn client(config: &Config) -> kube::Result<Client> {
 
 /// The objects of a kind in a namespace, or cluster-wide where it is empty.
 pub fn api(client: Client, namespace: &str, resource: &ApiResource) -> Api<DynamicObject> {
+    typed_api(client, namespace, resource)
+}
+
+/// The same, read as another type.
+pub fn typed_api<K: kube::Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>>(
+    client: Client,
+    namespace: &str,
+    resource: &ApiResource,
+) -> Api<K> {
     if namespace.is_empty() {
         Api::all_with(client, resource)
     } else {

@@ -24,16 +24,7 @@ impl Recorder {
     /// Tells one transition. An event that cannot be written is only logged:
     /// status says the same.
     pub async fn publish(&self, snapshot: &Snapshot, event: &rollout::Event) {
-        let package = &snapshot.package;
-        let reference = ObjectReference {
-            api_version: Some(API_VERSION.to_owned()),
-            kind: Some("Package".to_owned()),
-            name: Some(package.name.to_string()),
-            namespace: Some(package.namespace.clone()),
-            uid: Some(package.uid.clone()),
-            resource_version: Some(package.resource_version.clone()),
-            ..ObjectReference::default()
-        };
+        let reference = package_reference(snapshot);
         let event_type = if event.warning { EventType::Warning } else { EventType::Normal };
         tracing::info!(reason = event.reason.as_str(), message = %event.message, "transition");
         let event = Event {
@@ -46,6 +37,43 @@ impl Recorder {
         if let Err(error) = bounded(self.inner.publish(&event, &reference)).await {
             tracing::warn!(%error, "an event could not be written");
         }
+    }
+    /// Tells one transition of a DaemonSet, as KubeVirt does: of the DaemonSet,
+    /// with the Package beside it.
+    pub async fn publish_rollout(&self, snapshot: &Snapshot, event: &rollout::RolloutEvent) {
+        let reference = ObjectReference {
+            api_version: Some(event.daemon_set.api_version.clone()),
+            kind: Some(event.daemon_set.kind.clone()),
+            name: Some(event.daemon_set.name.clone()),
+            namespace: Some(event.daemon_set.namespace.clone()),
+            uid: Some(event.uid.clone()),
+            ..ObjectReference::default()
+        };
+        let reason = event.reason.as_str();
+        tracing::info!(reason, message = %event.message, "transition of a rollout");
+        let told = Event {
+            type_: if event.reason.is_warning() { EventType::Warning } else { EventType::Normal },
+            reason: reason.to_owned(),
+            note: Some(short(&event.message)),
+            action: reason.to_owned(),
+            secondary: Some(package_reference(snapshot)),
+        };
+        if let Err(error) = bounded(self.inner.publish(&told, &reference)).await {
+            tracing::warn!(%error, "an event could not be written");
+        }
+    }
+}
+
+fn package_reference(snapshot: &Snapshot) -> ObjectReference {
+    let package = &snapshot.package;
+    ObjectReference {
+        api_version: Some(API_VERSION.to_owned()),
+        kind: Some("Package".to_owned()),
+        name: Some(package.name.to_string()),
+        namespace: Some(package.namespace.clone()),
+        uid: Some(package.uid.clone()),
+        resource_version: Some(package.resource_version.clone()),
+        ..ObjectReference::default()
     }
 }
 

@@ -12,7 +12,7 @@ use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::task::AbortHandle;
 
 use super::cluster::{RequestError, api, bounded};
@@ -72,6 +72,16 @@ impl Lookups {
             }
         }
         found
+    }
+
+    /// What one of our own writes gave back is seen at once; the watch tells of
+    /// it later.
+    pub fn note(&self, key: &ObjectKey, object: Map<String, Value>) {
+        let mut inner = self.lock();
+        let watched = Watched { account: None, key: key.clone() };
+        if let Some(watch) = inner.watches.get_mut(&watched) {
+            watch.lookup = Lookup::Found(Value::Object(object));
+        }
     }
 
     /// The Package needs nothing any more.
@@ -185,7 +195,8 @@ fn denied(message: &str) -> Lookup {
     if message.contains("cannot impersonate") { Lookup::NotImpersonated } else { Lookup::Denied }
 }
 
-fn refusal(error: &watcher::Error) -> Option<u16> {
+/// The HTTP status with which the API server ended a watch.
+pub fn refusal(error: &watcher::Error) -> Option<u16> {
     let status = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))

@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::store::PackageKey;
-use crate::api::PackageStatus;
+use crate::api::{PackageStatus, RolloutStatus};
 
 /// Labels as pairs of name and value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,17 @@ pub struct Metrics {
     latency: Histogram,
     ready: Family<Labels, Gauge>,
     leader: Gauge,
+    rollouts: Family<Labels, Gauge>,
+    nodes: Family<Labels, Gauge>,
     shown: Mutex<HashMap<PackageKey, Labels>>,
+    shown_rollouts: Mutex<HashMap<PackageKey, ShownRollouts>>,
+}
+
+/// Labels under which the rollouts of a Package are shown.
+#[derive(Debug, Default)]
+struct ShownRollouts {
+    infos: Vec<Labels>,
+    counts: Vec<Labels>,
 }
 
 /// How a look at a Package ended.
@@ -58,7 +68,15 @@ impl Metrics {
         registry.register("reconcile_duration_seconds", "Duration of looks at Packages", latency.clone());
         registry.register("package_info", "1 for each Package with the reason it is in", ready.clone());
         registry.register("leader", "1 in the process that leads", leader.clone());
-        Self { registry, writes, reconciles, latency, ready, leader, shown: Mutex::default() }
+        let (rollouts, nodes) = (Family::default(), Family::default());
+        registry.register(
+            "rollout_info",
+            "1 for each DaemonSet behind a canary with phase and guard",
+            rollouts.clone(),
+        );
+        registry.register("rollout_nodes", "Nodes of a DaemonSet behind a canary", nodes.clone());
+        let (shown, shown_rollouts) = (Mutex::default(), Mutex::default());
+        Self { registry, writes, reconciles, latency, ready, leader, rollouts, nodes, shown, shown_rollouts }
     }
 
     /// A write was made.
@@ -84,6 +102,7 @@ impl Metrics {
 
     /// What a Package's status says.
     pub fn observe(&self, key: &PackageKey, status: &PackageStatus) {
+        self.observe_rollouts(key, &status.rollouts);
         let Some(ready) = status.conditions.iter().find(|condition| condition.type_ == "Ready") else { return };
         let labels = Labels(vec![
             ("namespace", key.0.clone()),
@@ -98,8 +117,39 @@ impl Metrics {
         self.ready.get_or_create(&labels).set(1);
     }
 
+    fn observe_rollouts(&self, key: &PackageKey, rollouts: &[RolloutStatus]) {
+        let mut now = ShownRollouts::default();
+        for rollout in rollouts {
+            let of =
+                [("namespace", key.0.clone()), ("package", key.1.clone()), ("daemonset", rollout.daemon_set.clone())];
+            let guard = rollout.guard.map(|guard| format!("{guard:?}")).unwrap_or_default();
+            let told = [("phase", rollout.phase.to_string()), ("guard", guard)];
+            let info = Labels(of.iter().cloned().chain(told).collect());
+            self.rollouts.get_or_create(&info).set(1);
+            now.infos.push(info);
+            for (state, count) in [("desired", rollout.desired), ("updated", rollout.updated), ("ready", rollout.ready)]
+            {
+                let labels = Labels(of.iter().cloned().chain([("state", state.to_owned())]).collect());
+                self.nodes.get_or_create(&labels).set(count);
+                now.counts.push(labels);
+            }
+        }
+        let mut shown = self.shown_rollouts.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = shown.remove(key).unwrap_or_default();
+        before.infos.iter().filter(|labels| !now.infos.contains(labels)).for_each(|labels| {
+            self.rollouts.remove(labels);
+        });
+        before.counts.iter().filter(|labels| !now.counts.contains(labels)).for_each(|labels| {
+            self.nodes.remove(labels);
+        });
+        if !now.infos.is_empty() {
+            shown.insert(key.clone(), now);
+        }
+    }
+
     /// The Package is gone.
     pub fn forget(&self, key: &PackageKey) {
+        self.observe_rollouts(key, &[]);
         let before = self.shown.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         before.iter().for_each(|labels| {
             self.ready.remove(labels);
@@ -128,7 +178,7 @@ impl Default for Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::Condition;
+    use crate::api::{Condition, RolloutRecord};
 
     /// One of everything, so that every metric is written.
     fn text() -> String {
@@ -144,6 +194,8 @@ mod tests {
             observed_generation: None,
             last_transition_time: crate::api::Time(jiff::Timestamp::UNIX_EPOCH),
         });
+        let record = RolloutRecord { daemon_set: "agents/agent".to_owned(), ..RolloutRecord::default() };
+        status.rollouts.push(record.status());
         metrics.observe(&("packages".to_owned(), "app".to_owned()), &status);
         metrics.text()
     }

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use kube::api::ListParams;
 use thiserror::Error;
 
-use super::access;
 use super::cluster::{Accounts, RequestError, api, bounded};
 use super::events::Recorder;
 use super::execute::{Executor, WriteError, Written};
@@ -15,8 +14,10 @@ use super::lease::Leadership;
 use super::lookups::Lookups;
 use super::metrics::Metrics;
 use super::queue::Queue;
+use super::selections::Selections;
 use super::store::PackageKey;
 use super::view::View;
+use super::{access, rollouts};
 use crate::api::{PackageStatus, Reason};
 use crate::canary;
 use crate::package::names::NameError;
@@ -31,6 +32,8 @@ pub struct Reconciler {
     pub queue: Arc<Queue>,
     /// Objects watched by name.
     pub lookups: Arc<Lookups>,
+    /// Pods, revisions and nodes, while a DaemonSet is rolled out.
+    pub selections: Arc<Selections>,
     /// As whom to act.
     pub accounts: Arc<Accounts>,
     /// Whether this process may write.
@@ -88,6 +91,7 @@ impl Reconciler {
     fn forget(&self, key: &PackageKey) {
         self.view.forget(key);
         self.lookups.forget(key);
+        self.selections.forget(key);
         self.queue.forget(key);
         self.metrics.forget(key);
         self.wake_related(key);
@@ -115,10 +119,15 @@ impl Reconciler {
             }
             needs = rollout::needs(snapshot);
         }
+        let own = needs.as_windlass.into_iter().chain(needs.daemon_sets.keys().cloned()).collect();
         let account = account(snapshot);
         let as_package = self.accounts.of(&key.0, account.as_deref())?;
-        let wanted = [(account, as_package, needs.as_package), (None, self.accounts.own(), needs.as_windlass)];
+        let wanted = [(account, as_package, needs.as_package), (None, self.accounts.own(), own)];
         snapshot.objects = self.lookups.want(key, &wanted, &self.queue);
+        let selections = rollouts::selections(&needs.daemon_sets, &snapshot.objects);
+        let selected = self.selections.want(key, &selections, &self.accounts.own(), &self.queue);
+        snapshot.daemon_sets = rollouts::sights(&needs.daemon_sets, &snapshot.objects, &selected);
+        snapshot.policies = self.view.policies(needs.guarded);
         snapshot.rights = access::ask(self.accounts.own(), &key.0, needs.rights).await?;
         Ok(())
     }
@@ -172,6 +181,9 @@ impl Reconciler {
         }
         for event in &decision.events {
             self.recorder.publish(snapshot, event).await;
+        }
+        for event in &decision.rollout_events {
+            self.recorder.publish_rollout(snapshot, event).await;
         }
         for action in &decision.actions {
             self.check_leadership()?;
@@ -229,11 +241,12 @@ impl Reconciler {
     /// Own writes are seen at once: a stale cache never causes a second action.
     fn taken(&self, written: Written) {
         match written {
-            Written::Object(object) => {
-                if let Some(kind) = Kind::of(&object.key().kind) {
+            Written::Object(object) => match Kind::of(&object.key().kind) {
+                Some(kind) => {
                     self.view.store(kind).put(*object);
                 }
-            }
+                None => self.lookups.note(object.key(), object.object()),
+            },
             Written::Gone(key) => {
                 if let Some(kind) = Kind::of(&key.kind) {
                     self.view.store(kind).remove(&key);

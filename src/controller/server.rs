@@ -48,6 +48,9 @@ pub fn unread(view: &View) -> Vec<&'static str> {
     if !discovered {
         return vec!["CustomResourceDefinition"];
     }
+    if !view.knows_guards() {
+        return vec!["MutatingAdmissionPolicy"];
+    }
     let expected = Kind::ALL.into_iter().filter(|kind| kind.engine().is_none_or(|engine| engines.contains(&engine)));
     expected.filter(|kind| !view.store(*kind).is_synced()).map(Kind::as_str).collect()
 }

@@ -8,11 +8,13 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::cached::Cached;
+use super::guards::Guards;
 use super::kinds::Kind;
 use super::settings::Settings;
 use super::store::{PackageKey, Store};
 use crate::api::wellknown::FINALIZER_REVISION;
 use crate::api::{DeletionPolicy, Engine, Package, PackageRevision, PackageStatus};
+use crate::canary::guard::Policies;
 use crate::package::definition;
 use crate::package::names::{NameError, PackageName};
 use crate::package::version::Version;
@@ -46,6 +48,8 @@ pub struct View {
     peers: Mutex<HashMap<PackageKey, Arc<Peer>>>,
     specs: Mutex<HashMap<PackageKey, Seen>>,
     watching_since: Mutex<Instant>,
+    guards: RwLock<Guards>,
+    namespaces: RwLock<BTreeMap<String, BTreeMap<String, String>>>,
 }
 
 /// When a spec was last seen to change.
@@ -64,6 +68,8 @@ impl View {
             peers: Mutex::default(),
             specs: Mutex::default(),
             watching_since: Mutex::new(Instant::now()),
+            guards: RwLock::default(),
+            namespaces: RwLock::default(),
         }
     }
 
@@ -83,6 +89,40 @@ impl View {
         let before = format!("{facts:?}");
         change(&mut facts);
         before != format!("{facts:?}")
+    }
+
+    /// Changes what is known of the canary guard's policies.
+    pub fn change_guards(&self, change: impl FnOnce(&mut Guards)) {
+        change(&mut self.guards.write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Whether it is known which policies of the guard there are.
+    pub fn knows_guards(&self) -> bool {
+        self.guards.read().unwrap_or_else(PoisonError::into_inner).is_read()
+    }
+
+    /// Keeps the labels of a namespace; `None`: it is gone. True if they are others.
+    pub fn note_labels(&self, namespace: &str, labels: Option<BTreeMap<String, String>>) -> bool {
+        let mut namespaces = self.namespaces.write().unwrap_or_else(PoisonError::into_inner);
+        match labels {
+            Some(labels) => namespaces.insert(namespace.to_owned(), labels.clone()).is_some_and(|b| b != labels),
+            None => namespaces.remove(namespace).is_some(),
+        }
+    }
+
+    /// The guard's policies in some namespaces.
+    pub fn policies(&self, namespaces: BTreeSet<String>) -> BTreeMap<String, Policies> {
+        let identity = self.facts().identity;
+        let guards = self.guards.read().unwrap_or_else(PoisonError::into_inner);
+        let labels = self.namespaces.read().unwrap_or_else(PoisonError::into_inner);
+        let of = |namespace: String| {
+            // Every namespace has this label, also one that is not there yet.
+            let own = || BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), namespace.clone())]);
+            let labels = labels.get(&namespace).cloned().unwrap_or_else(own);
+            let policies = guards.policies(&labels, identity.as_deref());
+            (namespace, policies)
+        };
+        namespaces.into_iter().map(of).collect()
     }
 
     /// Watching has begun, or had a gap: clocks count from here.

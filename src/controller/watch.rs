@@ -133,7 +133,7 @@ impl Watches {
         packages.iter().for_each(|package| self.queue.wake(package_key(package)));
     }
 
-    fn wake_all(&self) {
+    pub(super) fn wake_all(&self) {
         self.view.store(Kind::Package).all().iter().for_each(|package| self.queue.wake(package_key(package)));
     }
 
@@ -229,6 +229,10 @@ impl Watches {
     fn note_namespace(&self, namespace: &PartialObjectMeta<Namespace>, gone: bool) {
         let name = namespace.name_any();
         let terminating = !gone && namespace.metadata.deletion_timestamp.is_some();
+        let labels = namespace.metadata.labels.clone().unwrap_or_default();
+        if self.view.note_labels(&name, Some(labels).filter(|_| !gone)) {
+            self.wake_all();
+        }
         let project = namespace.annotations().get(ANNOTATION_ARGO_PROJECT).filter(|_| !gone).cloned();
         let changed = self.view.change_facts(|facts| {
             if terminating {

@@ -79,6 +79,7 @@ impl Walk<'_> {
             | What::HookFailed { .. }
             | What::AttemptFailed { .. }
             | What::ReleaseReady { .. }
+            | What::RollsOut { .. }
             | What::Verified { .. }
             | What::GoesBack { .. }
             | What::IsBack { .. }

@@ -10,13 +10,18 @@ use super::scene::Scene;
 use super::stage::{self, NotPlayed, Stage};
 use super::{Rehearsal, Settings};
 use crate::api::{Engine, PackageStatus, Reason};
+use crate::canary::estimate::allowance;
+use crate::package::version::Version;
 use crate::sim::chart::Script;
+use crate::sim::guard::Policy;
 use crate::sim::store::{Expected, generation};
 use crate::sim::{Verb, World};
 use crate::translate::Compiled;
 
 /// Who makes commits.
 pub(super) const GIT: &str = "git";
+/// Kubernetes serves the policies of the canary's guard from this version on.
+const SERVES_POLICIES: &str = "1.36.0";
 /// Milliseconds without a change after which what waits is taken to wait for good.
 const QUIET: u64 = 120_000;
 /// The same where something is still under way, beyond the longest timeout.
@@ -67,6 +72,9 @@ pub fn play(scene: &Scene) -> Played {
     let engine = engines.first().copied().unwrap_or(Engine::Flux);
     let settings = Settings { engines, kubernetes: scene.kubernetes(), ..Settings::new(engine) };
     let mut rehearsal = Rehearsal::new(Script::default(), settings);
+    if scene.has_canary() {
+        put_up_nodes(&mut rehearsal, scene);
+    }
     let mut stage = Stage::default();
     let mut before = scene.before.clone();
     if !before.is_empty() {
@@ -96,6 +104,18 @@ pub fn play(scene: &Scene) -> Played {
     let end = Standing::default().play_to_rest(&mut rehearsal, scene);
     let steps = rehearsal.steps() - steps;
     Played { rehearsal, end, began, position, steps, not_played: stage.not_played }
+}
+
+/// Nodes, and the canary's guard where such a cluster can have it.
+fn put_up_nodes(rehearsal: &mut Rehearsal, scene: &Scene) {
+    for number in 1..=scene.nodes {
+        rehearsal.world.add_node(&format!("n{number}"));
+    }
+    let serves = Version::parse(SERVES_POLICIES).ok();
+    let kubernetes = rehearsal.settings.kubernetes.as_ref();
+    if kubernetes.zip(serves.as_ref()).is_some_and(|(found, serves)| found.cmp_precedence(serves).is_ge()) {
+        rehearsal.world.store.policies = [Policy::Strict, Policy::Compat].into();
+    }
 }
 
 /// Puts what is committed into the cluster: Packages, what they need around
@@ -187,8 +207,10 @@ fn patience(scene: &Scene) -> (u64, u64) {
     let timeouts = scene.before.iter().chain(&scene.after).map(|package| package.definition.upgrade.timeout.get());
     let delays = scene.delays.iter().map(|(_, delay)| *delay).max().unwrap_or_default();
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 4);
+    let nodes = i64::try_from(scene.nodes).unwrap_or(i64::MAX);
+    let rollouts = scene.canaries().map(|canary| allowance(&canary, nodes)).max().unwrap_or_default();
     let quiet = QUIET + millis(delays);
-    (quiet, quiet + PATIENCE + millis(timeouts.max().unwrap_or_default()))
+    (quiet, quiet + millis(rollouts) + PATIENCE + millis(timeouts.max().unwrap_or_default()))
 }
 
 fn stand(package: &Map<String, Value>) -> Stand {

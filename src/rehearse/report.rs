@@ -117,7 +117,7 @@ fn remarks(scene: &Scene, played: &Played, moments: &[Moment]) -> Vec<String> {
         let component = failure.place.component.as_str();
         match failure.at {
             FailAt::Chart => false,
-            FailAt::Release | FailAt::Workload => {
+            FailAt::Release | FailAt::Workload | FailAt::Canary | FailAt::Late => {
                 !happened(component, |what| matches!(what, What::Moves { .. } | What::HookRuns))
             }
             FailAt::Ready => {

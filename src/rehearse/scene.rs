@@ -6,6 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::api::Engine;
+use crate::canary::Settings;
 use crate::package::definition::{ChartSource, Component, Definition, Requirement, did_you_mean};
 use crate::package::load::LoadedPackage;
 use crate::package::version::Version;
@@ -19,7 +20,7 @@ const KUBERNETES: std::ops::RangeInclusive<u32> = 20..=60;
 const USUAL_KUBERNETES: u32 = 36;
 
 /// Packages before and after a commit, and what is to go wrong with it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Scene {
     /// What runs before; empty: nothing.
     pub before: Vec<Compiled>,
@@ -31,6 +32,18 @@ pub struct Scene {
     pub delays: Vec<(Place, Duration)>,
     /// The controller is killed after so many of its steps.
     pub restart_at: Option<u64>,
+    /// Nodes of the cluster, where a canary is played.
+    pub nodes: usize,
+}
+
+/// Nodes of the cluster, where nobody says how many.
+const NODES: usize = 10;
+
+impl Default for Scene {
+    fn default() -> Self {
+        let (before, after, failures, delays) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { before, after, failures, delays, restart_at: None, nodes: NODES }
+    }
 }
 
 /// A component of a Package that is committed.
@@ -63,6 +76,10 @@ pub enum FailAt {
     Ready,
     /// The engine cannot bring back the release that ran before.
     Rollback,
+    /// New pods of its DaemonSets crash at once.
+    Canary,
+    /// New pods of its DaemonSets become ready, and crash twenty seconds later.
+    Late,
 }
 
 /// Something that is to fail.
@@ -126,6 +143,17 @@ impl Scene {
         versions.find(|version| ranges.iter().all(|range| range.admits(version))).or_else(|| version(USUAL_KUBERNETES))
     }
 
+    /// Whether a component has a canary: then there are nodes.
+    pub fn has_canary(&self) -> bool {
+        self.canaries().next().is_some()
+    }
+
+    /// How components with a canary are rolled out.
+    pub(super) fn canaries(&self) -> impl Iterator<Item = Settings> {
+        let components = self.definitions().flat_map(|definition| &definition.components);
+        components.filter_map(|component| component.canary.as_ref().map(Settings::from))
+    }
+
     fn definitions(&self) -> impl Iterator<Item = &Definition> {
         self.before.iter().chain(&self.after).map(|package| &package.definition)
     }
@@ -182,7 +210,16 @@ impl Scene {
             FailAt::Rollback if self.before.is_empty() => {
                 Err(format!("{place} has nothing to go back to: say with --from what runs before"))
             }
-            FailAt::Chart | FailAt::Release | FailAt::Workload | FailAt::Ready | FailAt::Rollback => Ok(()),
+            FailAt::Canary | FailAt::Late if component.canary.is_none() => {
+                Err(format!("{place} has no canary that could fail"))
+            }
+            FailAt::Chart
+            | FailAt::Release
+            | FailAt::Workload
+            | FailAt::Ready
+            | FailAt::Rollback
+            | FailAt::Canary
+            | FailAt::Late => Ok(()),
         }
     }
 }

@@ -11,11 +11,15 @@ use super::scene::{FailAt, Failure, Place, REPOSITORY, Scene, chart_version, com
 use crate::api::Engine;
 use crate::package::definition::{ChartSource, Component, Definition, ReadyWhen};
 use crate::sim::Key;
-use crate::sim::chart::{Behaviour, Commit, Operator, Outcome, Script, Template, Told, is_cluster_scoped};
+use crate::sim::chart::{
+    Behaviour, Commit, Fate, Operator, Outcome, PodBehaviour, Script, Template, Told, is_cluster_scoped,
+};
 use crate::translate::Compiled;
 
 use example::Example;
 
+/// Milliseconds that a pod is ready before it crashes late.
+const LATE: u64 = 20_000;
 /// Milliseconds until a resource is reported, where nothing else is asked for.
 const REPORT: u64 = 10_000;
 /// Milliseconds until a workload is ready.
@@ -69,17 +73,15 @@ impl Stage {
     }
 
     fn releases(&mut self, script: &mut Script, definitions: &[&Definition]) {
-        for (definition, component) in components(definitions) {
+        for (_, component) in components(definitions) {
             let workload = if component.hook { Template::job() } else { Template::deployment() };
-            script.releases.entry(release(component)).or_insert_with(|| vec![workload]);
+            let daemon_sets = daemon_sets(component);
+            let objects = || std::iter::once(workload).chain(daemon_sets).collect();
+            script.releases.entry(release(component)).or_insert_with(objects);
             if let ChartSource::Repository(chart) = &component.chart
                 && let Some(digest) = &chart.digest
             {
                 script.pinned.insert(digest.clone(), chart_version(component).to_owned());
-            }
-            if component.canary.is_some() {
-                let message = "canary: DaemonSets are not played; its release counts as rolled out when it is ready";
-                self.say(NotPlayed { place: place(definition, component), message: message.into() });
             }
         }
     }
@@ -170,6 +172,11 @@ impl Stage {
         for (place, delay) in &scene.delays {
             let takes = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             let Some(component) = scene.component(place) else { continue };
+            if component.canary.is_some() {
+                let image = format!("{}:{}", component.release_name, chart_version(component));
+                let behaviour = PodBehaviour { ready_after: takes, ..script.pod(&image, "*") };
+                script.pods.insert((image, "*".into()), behaviour);
+            }
             let mut own = self.operators(script, component).peekable();
             let reported = own.peek().is_some();
             own.for_each(|operator| operator.takes = takes);
@@ -187,7 +194,11 @@ impl Stage {
     fn fail(&mut self, script: &mut Script, scene: &Scene, failure: &Failure, component: &Component) {
         let takes = mishap(script, component).forward.map_or(READY, |delayed| delayed.takes);
         let fails = |outcome| Some(Behaviour { takes, outcome });
+        let image = format!("{}:{}", component.release_name, chart_version(component));
         match failure.at {
+            FailAt::Canary => script.pods_behave(&image, "*", Fate::CrashesAtOnce),
+            FailAt::Late => script.pods_behave(&image, "*", Fate::CrashesAfter(LATE)),
+            FailAt::Workload if component.canary.is_some() => script.pods_behave(&image, "*", Fate::NeverReady),
             FailAt::Release => mishap(script, component).forward = fails(Outcome::Fails),
             FailAt::Workload => mishap(script, component).forward = fails(Outcome::Hangs),
             FailAt::Rollback => mishap(script, component).back = fails(Outcome::Fails),
@@ -247,6 +258,16 @@ fn components<'a>(definitions: &[&'a Definition]) -> impl Iterator<Item = (&'a D
 
 fn release(component: &Component) -> (String, String) {
     (component.namespace.to_string(), component.release_name.to_string())
+}
+
+/// The DaemonSets of a component with a canary: those that it names, else one.
+fn daemon_sets(component: &Component) -> Vec<Template> {
+    let Some(canary) = &component.canary else { return Vec::new() };
+    let one = || Template::daemon_set(json!({}));
+    if canary.daemon_sets.is_empty() {
+        return vec![one()];
+    }
+    canary.daemon_sets.iter().map(|name| Template { name: name.clone(), ..one() }).collect()
 }
 
 fn mishap<'s>(script: &'s mut Script, component: &Component) -> &'s mut crate::sim::chart::Mishap {

@@ -3,7 +3,7 @@
 
 mod reader;
 
-use crate::api::Reason;
+use crate::api::{Reason, RolloutPhase};
 
 use super::play::Played;
 use super::process::PackageId;
@@ -96,6 +96,21 @@ pub enum What {
         /// What is waited for.
         message: String,
     },
+    /// The rollout of a DaemonSet is in another phase, or has another budget.
+    RollsOut {
+        /// `<namespace>/<name>` of the DaemonSet.
+        daemon_set: String,
+        /// Phase.
+        phase: RolloutPhase,
+        /// Pods that may be unavailable.
+        budget: String,
+        /// Nodes that run the new template.
+        updated: i64,
+        /// Nodes that should run it.
+        desired: i64,
+        /// What it waits for.
+        message: String,
+    },
     /// A component is verified.
     Verified {
         /// Milliseconds since its turn began.
@@ -155,6 +170,7 @@ impl What {
             Self::VerifiedAgain { .. } => "verifiedAgain",
             Self::AttemptFailed { .. } => "attemptFailed",
             Self::ReleaseReady { .. } => "releaseReady",
+            Self::RollsOut { .. } => "rollsOut",
             Self::Verified { .. } => "verified",
             Self::GoesBack { .. } => "goesBack",
             Self::IsBack { .. } => "isBack",

@@ -43,7 +43,7 @@ pub const fn remedy(reason: Reason) -> &'static str {
         Reason::EngineAmbiguous => "Set spec.engine, or start the controller with --engine.",
         Reason::AccessDenied => "Give the service account of the Package the right that the message names.",
         Reason::GuardMismatch => {
-            "The canary's admission policy takes the controller for somebody else: install it anew with the right account."
+            "Install the canary's guard (manifests/canary) with the account that the message names."
         }
     }
 }

@@ -16,6 +16,7 @@ use super::work::Work;
 use crate::api::{Engine, RecordedComponent, RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord};
 use crate::canary::guard::{Policies, Unguarded};
 use crate::canary::objects::DaemonSet;
+use crate::canary::strategy::Pace;
 use crate::canary::{self, Calm, Moment, Observation, Settings, Sight, estimate};
 use crate::engine::{Manifest, ObjectKey, keeps_the_first_step_small};
 use crate::ready::release::ReleaseState;
@@ -49,10 +50,22 @@ pub(crate) fn needed(snapshot: &Snapshot, needs: &mut Needs) {
             }
         }
     }
+    for component in latest.spec.components.iter().filter(|component| has_lost_it(snapshot, component)) {
+        let former = watched(snapshot, component);
+        former.into_iter().for_each(|key| {
+            needs.daemon_sets.entry(key).or_insert(Depth::Alone);
+        });
+    }
     if let Ok(definition) = &snapshot.package.definition {
         let canaried = definition.components.iter().filter(|component| component.canary.is_some());
         needs.guarded.extend(canaried.map(|component| component.namespace.to_string()));
     }
+}
+
+/// Whether a component had a canary, as far as revisions are kept.
+fn has_lost_it(snapshot: &Snapshot, component: &RecordedComponent) -> bool {
+    let had = |revision: &RevisionView| revision.component(&component.name).is_some_and(|known| known.canary.is_some());
+    component.canary.is_none() && snapshot.revisions.iter().any(had)
 }
 
 fn watched(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
@@ -457,8 +470,27 @@ pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
             step(work, component, &key, &settings, Circumstances { released: true, paused: false });
         }
     }
-    let named: Vec<String> = components.iter().map(|component| component.name.clone()).collect();
+    for component in components.iter().filter(|component| has_lost_it(work.snapshot, component)) {
+        let keys = watched(work.snapshot, component);
+        keys.iter().for_each(|key| let_go(work, key));
+    }
+    let named: Vec<String> = components
+        .iter()
+        .filter(|component| component.canary.is_some())
+        .map(|component| component.name.clone())
+        .collect();
     work.status.rollouts.retain(|record| named.contains(&record.component));
+}
+
+/// A DaemonSet without a canary is taken from under the guard, and moves again.
+fn let_go(work: &mut Work<'_>, key: &ObjectKey) {
+    let seen = work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);
+    let Some(daemon_set) = seen.filter(|daemon_set| daemon_set.guarded_as.is_some()) else { return };
+    if daemon_set.strategy.pace == Pace::Frozen {
+        let action = canary::Action::steer(daemon_set, canary::idle(), daemon_set.strategy.drive);
+        work.actions.push(Action::Rollout(action));
+    }
+    work.actions.push(Action::Rollout(canary::Action::label(daemon_set, None)));
 }
 
 /// Another attempt was asked for.

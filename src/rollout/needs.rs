@@ -36,6 +36,8 @@ pub enum Depth {
     Full,
     /// The object alone, as long as it is as it was when its rollout ended.
     UnlessCalm(Calm),
+    /// The object alone: its component has no canary any more.
+    Alone,
 }
 
 impl Depth {
@@ -44,6 +46,7 @@ impl Depth {
         match self {
             Self::Full => true,
             Self::UnlessCalm(calm) => !calm.holds(daemon_set),
+            Self::Alone => false,
         }
     }
 }

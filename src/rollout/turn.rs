@@ -66,7 +66,8 @@ pub(crate) fn look(
     }
     let standing = match canaries::judge(work, component, &state, limits) {
         Some(failed @ Standing::Failed(_)) => failed,
-        Some(canary) if record.is_started() && !matches!(standing, Standing::Failed(_)) => canary,
+        // What has failed is told before what is awaited because of it.
+        Some(canary) if record.is_started() && !matches!(state, ReleaseState::Failed(_)) => canary,
         Some(_) | None => standing,
     };
     let standing = match (standing, gate) {

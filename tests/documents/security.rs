@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rstest::rstest;
 use serde_json::Value;
 use windlass::ready::cel;
 
@@ -14,13 +15,14 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-#[test]
-fn the_rights_of_the_controller_are_those_of_its_role() {
-    let text = std::fs::read_to_string(root().join("manifests/controller/rbac.yaml")).unwrap();
+#[rstest]
+#[case::controller("controller/rbac.yaml", "windlass-controller", "What the controller may do")]
+#[case::canary("tenant/canary.yaml", "windlass-canary", "What a canary needs")]
+fn the_rights_of_the_controller_are_those_of_its_role(#[case] file: &str, #[case] name: &str, #[case] heading: &str) {
+    let text = std::fs::read_to_string(root().join("manifests").join(file)).unwrap();
     let objects = read_yaml(&text);
-    let role = objects
-        .iter()
-        .find(|object| object["metadata"]["name"] == "windlass-controller" && object["kind"] == "ClusterRole");
+    let is_role = |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.ends_with("Role"));
+    let role = objects.iter().filter(is_role).find(|object| object["metadata"]["name"] == name);
     let mut rights: BTreeMap<&str, String> = BTreeMap::new();
     for rule in role.unwrap()["rules"].as_array().unwrap() {
         let verbs = texts(&rule["verbs"]).join(", ");
@@ -28,7 +30,7 @@ fn the_rights_of_the_controller_are_those_of_its_role() {
             assert_eq!(rights.insert(resource, verbs.clone()), None, "{resource} is in two rules");
         }
     }
-    let table = rows(section(DOCUMENT, 2, "What the controller may do"));
+    let table = rows(section(DOCUMENT, 2, heading));
     let told: BTreeMap<&str, String> =
         table.iter().flat_map(|row| quoted(row[0]).into_iter().map(|name| (name, row[1].to_owned()))).collect();
     assert_eq!(told, rights);

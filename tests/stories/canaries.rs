@@ -296,3 +296,20 @@ fn once_everything_is_done_nothing_is_written_any_more() {
     let written: Vec<_> = play.changes_since(position).filter(|change| change.actor == "windlass").collect();
     assert!(written.is_empty(), "{written:?}");
 }
+
+#[test]
+fn a_component_that_loses_its_canary_is_taken_from_under_the_guard() {
+    let mut play = play(Engine::Flux, &[Policy::Strict], script());
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    let label = |play: &Play| at(play.object(&key()).unwrap(), "/metadata/labels/windlass.dev~1canary").clone();
+    assert_eq!(label(&play), "strict");
+    play.commit(
+        "app",
+        package("1.0.0", vec![component("agent", "1.0.0", &[]), component("after", "1.0.0", &["agent"])]),
+    );
+    play.until_ready("app");
+    play.rehearsal.run_for(60_000);
+    assert_eq!(label(&play), Value::Null, "{}", play.tell());
+    assert_eq!(play.status("app").rollouts.len(), 0);
+}

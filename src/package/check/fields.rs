@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::conditions::stays_true;
-use crate::api::{Component, Install, wellknown};
+use crate::api::{Canary, CanaryFailure, Component, Install, RolloutMode, wellknown};
 use crate::package::load::LoadedPackage;
 use crate::package::pointer::{Pointer, escape};
 use crate::package::range::Range;
@@ -24,7 +24,11 @@ pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
         findings.warning(package, Violation::new(Code::HookAndSafe, "/spec/rollback/safe", message).help(help));
     }
     for (index, component) in typed.spec.components.iter().enumerate() {
-        self::component(package, &format!("/spec/components/{index}"), component, findings);
+        let at = format!("/spec/components/{index}");
+        self::component(package, &at, component, findings);
+        if let Some(canary) = &component.canary {
+            without_effect_on_a_canary(package, &format!("{at}/canary"), canary, safe, findings);
+        }
     }
 }
 
@@ -73,6 +77,29 @@ fn without_effect_on_a_hook(package: &LoadedPackage, at: &str, install: &Install
     }
     if install.replace == Some(true) {
         no_effect("replace", "a hook is installed anew for each upgrade: remove it");
+    }
+}
+
+/// In Compat the DaemonSet controller takes the first pod; and nothing goes back
+/// that the author has not called safe.
+fn without_effect_on_a_canary(
+    package: &LoadedPackage,
+    at: &str,
+    canary: &Canary,
+    safe: bool,
+    findings: &mut Findings<'_>,
+) {
+    let mut no_effect = |field: &str, message: &str, help: &str| {
+        let violation = Violation::new(Code::NoEffect, format!("{at}/{field}"), message).help(help);
+        findings.warning(package, violation);
+    };
+    if canary.mode == Some(RolloutMode::Compat) && !canary.node_selector.is_empty() {
+        let message = "nodeSelector has no effect in mode Compat: the DaemonSet controller chooses the first node";
+        no_effect("nodeSelector", message, "remove it, or use `mode: Strict`");
+    }
+    if canary.on_failure == Some(CanaryFailure::Rollback) && !safe {
+        let message = "onFailure: Rollback has no effect: the Package does not say that going back is safe";
+        no_effect("onFailure", message, "add `rollback: {safe: true}` if it is, else use `Hold` or `Freeze`");
     }
 }
 

@@ -148,6 +148,22 @@ fn fields_without_effect_on_a_hook_are_warned_of(#[case] field: &str, #[case] na
     assert!(elsewhere.iter().all(|line| !line.contains("WL047")), "{elsewhere:?}");
 }
 
+#[rstest]
+#[case::compat("{mode: Compat, nodeSelector: {pool: canary}}", "", Some("nodeSelector has no effect in mode Compat"))]
+#[case::strict("{mode: Strict, nodeSelector: {pool: canary}}", "", None)]
+#[case::unsafe_rollback("{onFailure: Rollback}", "", Some("onFailure: Rollback has no effect"))]
+#[case::safe_rollback("{onFailure: Rollback}", "rollback: {safe: true}, ", None)]
+fn fields_without_effect_on_a_canary_are_warned_of(
+    #[case] canary: &str,
+    #[case] spec: &str,
+    #[case] expected: Option<&str>,
+) {
+    let found = found(&package("db", &format!("{spec}components: [{{name: m, CHART, canary: {canary}}}]")));
+    assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
+    let expected = expected.map(|expected| format!("WL047 {expected}"));
+    assert!(expected.is_none_or(|expected| found[0].contains(&expected)), "{found:?}");
+}
+
 #[test]
 fn a_condition_that_must_be_false_says_something() {
     let entry = "install: {readyWhen: [{apiVersion: apps/v1, kind: Deployment, name: x, condition: Available, status: \"False\"}]}";

@@ -58,6 +58,10 @@ fn details(what: &What) -> Value {
         What::VerifiedAgain { after } => json!({"after": after}),
         What::AttemptFailed { attempts, message } => json!({"attempts": attempts, "message": message}),
         What::ReleaseReady { message } => json!({"message": message}),
+        What::RollsOut { daemon_set, phase, budget, updated, desired, message } => json!({
+            "daemonSet": daemon_set, "phase": phase.as_str(), "budget": budget,
+            "updated": updated, "desired": desired, "message": message,
+        }),
         What::Told { warning, reason, message } => {
             json!({"warning": warning, "reason": reason.as_str(), "message": message})
         }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 
 use super::{PackageAtEnd, Report};
-use crate::api::Engine;
+use crate::api::{Engine, RolloutPhase};
 use crate::package::diagnostic;
 use crate::rehearse::play::End;
 use crate::rehearse::timeline::{Moment, What};
@@ -152,6 +152,17 @@ fn line(what: &What) -> Line {
             line(WAITS, "attempt failed", format!("number {attempts}: {message}"))
         }
         What::ReleaseReady { message } => line(WAITS, "release ready", format!("waits for {message}")),
+        What::RollsOut { phase, budget, updated, desired, message, .. } => {
+            let kind = match phase {
+                RolloutPhase::Successful => GOOD,
+                RolloutPhase::Failed => BAD,
+                RolloutPhase::Started | RolloutPhase::Canary | RolloutPhase::Increasing | RolloutPhase::Waiting => {
+                    MOVES
+                }
+            };
+            let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+            line(kind, phase.as_str(), format!("{updated} of {desired} nodes, budget {budget}{message}"))
+        }
         What::Verified { took } => line(GOOD, "verified", short(*took)),
         What::GoesBack { from, to } => {
             let from = from.as_ref().filter(|from| *from != to).map(|from| format!("{from} → ")).unwrap_or_default();

@@ -8,7 +8,7 @@ use super::{Moment, What};
 use crate::api::wellknown::{ANNOTATION_DIGEST, ANNOTATION_HOOK, FIELD_MANAGER, LABEL_COMPONENT, LABEL_PACKAGE};
 use crate::api::{
     ComponentRecord, ComponentState, HookOutcome, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, Reason,
-    RevisionPhase,
+    RevisionPhase, RolloutPhase, RolloutRecord,
 };
 use crate::rehearse::packages::text;
 use crate::rehearse::play::{GIT, Played, status};
@@ -289,6 +289,15 @@ impl Reader {
                 self.say(at, id, Some(&hook.name), what);
             }
         }
+        for record in &now.rollouts {
+            let known = before.rollouts.iter().find(|known| known.daemon_set == record.daemon_set);
+            let seen = |record: &RolloutRecord| (record.phase, record.reason, record.budget.clone());
+            // Neither the first look at what runs nor waiting for a template is news.
+            let begun = record.phase != RolloutPhase::Started || record.reason.is_some();
+            if begun && record.budget.is_some() && known.is_some_and(|known| seen(known) != seen(record)) {
+                self.say(at, id, Some(&record.component), rolls_out(record));
+            }
+        }
         for record in &now.components {
             let known = before.components.iter().find(|known| known.name == record.name).cloned().unwrap_or_default();
             self.record(id, number, at, &known, record);
@@ -422,5 +431,16 @@ fn begins(package: &Package, spec: &PackageRevisionSpec, at: u64) -> What {
         to: spec.version.clone(),
         moves: moves.map(|component| component.name.clone()).collect(),
         waited: at.saturating_sub(package.committed),
+    }
+}
+
+fn rolls_out(record: &RolloutRecord) -> What {
+    What::RollsOut {
+        daemon_set: record.daemon_set.clone(),
+        phase: record.phase,
+        budget: record.budget.clone().unwrap_or_default(),
+        updated: record.updated,
+        desired: record.desired,
+        message: record.message.clone().unwrap_or_default(),
     }
 }
