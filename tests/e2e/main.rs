@@ -12,7 +12,9 @@ use support::tools::Tools;
 mod support;
 
 mod admission;
+mod agents;
 mod argocd;
+mod canary;
 mod compare;
 mod control_plane;
 mod controller;
@@ -88,6 +90,26 @@ fn run_tests() -> ExitCode {
     let bench = Arc::new(Lazy { tools, bench: OnceLock::new() });
     // Those that take long, or that measure: `make soak`, `compare`, `scale`.
     let long = trials![bench, run_long;
+        canary::a_late_crash_costs_one_node_in_strict_and_many_without,
+        canary::a_controller_killed_in_each_phase_comes_to_the_same_end,
+        canary::strict_goes_from_none_to_ten_percent_and_back_to_one,
+        canary::compat_goes_from_one_to_ten_percent_and_back_to_one,
+        canary::a_crashing_init_container_costs_one_node_and_is_mended_there,
+        canary::a_policy_that_is_removed_during_the_soak_is_told,
+        canary::a_canary_that_never_becomes_ready_fails_at_its_deadline,
+        canary::a_chart_that_states_on_delete_is_rolled_out,
+        canary::a_daemon_set_that_is_deleted_by_hand_comes_back,
+        canary::a_failed_canary_is_rolled_back_behind_a_canary,
+        canary::a_manifest_that_is_applied_again_in_the_middle,
+        canary::a_new_version_in_the_middle_begins_anew,
+        canary::a_node_that_dies_with_its_canary_fails_the_rollout,
+        canary::a_policy_for_another_account_stops_everything,
+        canary::a_surge_is_kept_and_costs_no_node,
+        canary::an_image_that_cannot_be_had_costs_one_node,
+        canary::edits_by_hand_are_undone_or_rolled_out_behind_a_canary,
+        canary::no_node_and_one_node,
+        canary::nodes_that_are_dead_cordoned_joining_and_leaving,
+        canary::without_a_policy_the_release_itself_arrives_with_one,
         gaps::the_next_one_follows_at_once_on_argo_cd,
         gaps::the_next_one_follows_at_once_on_flux,
         faults::a_long_absence_and_a_forgotten_history_change_nothing,

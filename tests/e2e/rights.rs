@@ -18,7 +18,7 @@ use crate::support::windlass::run;
 
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
-const SYSTEM: &str = "windlass-system";
+pub const SYSTEM: &str = "windlass-system";
 /// The account that `manifests/tenant` names.
 const ACCOUNT: &str = "packages";
 const SOON: Duration = Duration::from_secs(60);
@@ -170,7 +170,7 @@ async fn reaches(packages: &Api<DynamicObject>, name: &str, reason: &str, versio
     .await
 }
 
-async fn apply_file(bench: &Bench, namespace: &str, name: &str) {
+pub async fn apply_file(bench: &Bench, namespace: &str, name: &str) {
     let path = repository().join("manifests").join(name);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     for object in documents(&text) {
@@ -180,7 +180,7 @@ async fn apply_file(bench: &Bench, namespace: &str, name: &str) {
 }
 
 /// A kubeconfig with a token of a service account.
-async fn kubeconfig_of(bench: &Bench, path: PathBuf, namespace: &str, account: &str) -> PathBuf {
+pub async fn kubeconfig_of(bench: &Bench, path: PathBuf, namespace: &str, account: &str) -> PathBuf {
     let control_plane = bench.control_plane().await;
     let accounts: Api<ServiceAccount> = Api::namespaced(control_plane.client.clone(), namespace);
     let spec = TokenRequestSpec { audiences: Vec::new(), ..TokenRequestSpec::default() };

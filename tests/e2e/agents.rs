@@ -1,0 +1,416 @@
+//! A DaemonSet behind a canary on nodes of its own, a guard of its own, and a controller that
+//! runs with exactly its role. What happened is read from watches of the API server.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::rights::{SYSTEM, apply_file, kubeconfig_of};
+use crate::support::bench::Bench;
+use crate::support::cluster::{documents, to_json};
+use crate::support::processes::Process;
+use crate::support::recorder::{Change, Entry, Recorder};
+use crate::support::tools::repository;
+use crate::support::wait::until;
+
+const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
+const DAEMON_SET: (&str, &str) = ("apps/v1", "DaemonSet");
+const TEMPLATE: &str = "deprecated.daemonset.template.generation";
+pub const SOON: Duration = Duration::from_secs(60);
+
+/// Which policies are installed for the namespace of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    Strict,
+    Compat,
+    Absent,
+}
+
+impl Guard {
+    fn kind(self) -> Option<&'static str> {
+        match self {
+            Self::Strict => Some("strict"),
+            Self::Compat => Some("compat"),
+            Self::Absent => None,
+        }
+    }
+
+    fn allows(self) -> &'static str {
+        match self {
+            Self::Strict => "AdmissionStrict: no pod goes before Windlass deletes the first",
+            Self::Compat => "AdmissionCompat: a new template arrives with a budget of 1",
+            Self::Absent => "Rendered: the release's own writes arrive with a budget of 1",
+        }
+    }
+}
+
+/// What a version of the Package asks for.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub version: &'static str,
+    pub canary: Value,
+    /// Annotations of the pods: what becomes of them.
+    pub pods: Value,
+    pub strategy: Value,
+    pub rollback: Value,
+    pub timeout: &'static str,
+}
+
+impl Wish {
+    /// A chart that states 50 %, and a soak of three seconds.
+    pub fn new(version: &'static str) -> Self {
+        Self {
+            version,
+            canary: json!({"soak": "3s", "timeout": "60s", "progressDeadline": "60s"}),
+            pods: json!({}),
+            strategy: json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%"}}),
+            rollback: json!({}),
+            timeout: "60s",
+        }
+    }
+
+    pub fn canary(mut self, more: Value) -> Self {
+        for (key, value) in more.as_object().into_iter().flatten() {
+            self.canary[key] = value.clone();
+        }
+        self
+    }
+
+    pub fn pods(mut self, behaviour: &str, more: &[(&str, &str)]) -> Self {
+        let mut pods = json!({"bench.windlass.dev/behaviour": behaviour});
+        for (key, value) in more {
+            pods[format!("bench.windlass.dev/{key}")] = (*value).into();
+        }
+        self.pods = pods;
+        self
+    }
+
+    pub fn strategy(mut self, strategy: Value) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    pub fn safe(mut self) -> Self {
+        self.rollback = json!({"safe": true});
+        self
+    }
+}
+
+pub struct Agents<'a> {
+    pub bench: &'a Bench,
+    /// Of the namespace, the Package, the pool of nodes.
+    pub name: String,
+    pub recorder: Recorder,
+    pub nodes: Vec<String>,
+    packages: Api<DynamicObject>,
+    kubeconfig: PathBuf,
+    controller: Process,
+    _helm_controller: Process,
+    _directory: tempfile::TempDir,
+}
+
+impl<'a> Agents<'a> {
+    pub async fn set(bench: &'a Bench, prefix: &str, guard: Guard, nodes: usize) -> Self {
+        tokio::join!(bench.flux(), bench.own_crds(), bench.charts());
+        let cluster = bench.cluster().await;
+        let name = cluster.namespace(prefix).await;
+        for file in ["controller/namespace.yaml", "controller/rbac.yaml"] {
+            apply_file(bench, "", file).await;
+        }
+        apply_file(bench, &name, "tenant/canary.yaml").await;
+        install(bench, &name, guard).await;
+        eprintln!("{name}: guard {}", guard.allows());
+        let nodes = bench.nodes().await.add_pool(&name, nodes).await;
+        let recorder = Recorder::start(cluster, &name, &[DAEMON_SET, ("v1", "Pod"), PACKAGE]).await;
+        let packages = cluster.dynamic(PACKAGE.0, PACKAGE.1, &name).await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let kubeconfig = kubeconfig_of(bench, directory.path().join("kubeconfig"), SYSTEM, "windlass").await;
+        let selector = format!("--watch-label-selector=windlass.dev/package={name}");
+        let helm_controller = bench.helm_controller(&[&selector]).await;
+        let controller = bench.controller_as(&kubeconfig, &name, &["--lease-namespace="]).await;
+        Self {
+            bench,
+            name,
+            recorder,
+            nodes,
+            packages,
+            kubeconfig,
+            controller,
+            _helm_controller: helm_controller,
+            _directory: directory,
+        }
+    }
+
+    /// Kills the controller without notice, and starts another.
+    pub async fn another_controller(self) -> Self {
+        self.controller.kill().await;
+        let controller = self.bench.controller_as(&self.kubeconfig, &self.name, &["--lease-namespace="]).await;
+        Self { controller, ..self }
+    }
+
+    pub async fn remove_guard(&self) {
+        let cluster = self.bench.cluster().await;
+        for kind in ["MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"] {
+            let api = cluster.dynamic("admissionregistration.k8s.io/v1", kind, "").await;
+            for guard in ["strict", "compat"] {
+                let name = policy_name(guard, &self.name);
+                if api.get_opt(&name).await.expect("an answer").is_some() {
+                    cluster.delete(&api, &name, SOON).await;
+                }
+            }
+        }
+        eprintln!("{}: guard removed", self.name);
+    }
+
+    pub async fn wants(&self, wish: &Wish) {
+        let repository = &self.bench.charts().await.url;
+        let package = json!({
+            "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": self.name},
+            "spec": {
+                "version": wish.version, "engine": "flux", "rollback": wish.rollback,
+                "upgrade": {"timeout": wish.timeout},
+                "components": [{
+                    "name": "agent",
+                    "chart": {"repository": repository, "name": "agent", "version": wish.version},
+                    "values": {"pool": self.name, "podAnnotations": wish.pods, "updateStrategy": wish.strategy},
+                    "canary": wish.canary,
+                }],
+            },
+        });
+        self.bench.cluster().await.apply(&self.name, package).await;
+    }
+
+    /// Waits until a version runs.
+    pub async fn runs(&self, version: &str, within: Duration) {
+        self.sees(&format!("{version} runs"), within, |package| {
+            let status = &package["status"];
+            let ready = status["conditions"][0]["status"] == "True" && status["conditions"][0]["reason"] == "Ready";
+            ready && status["version"] == version
+        })
+        .await;
+    }
+
+    /// Waits until the Package says `reason` of its present spec; gives the message.
+    pub async fn says(&self, reason: &str, within: Duration) -> String {
+        let package = self.sees(reason, within, |p| p["status"]["conditions"][0]["reason"] == reason).await;
+        package["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until the rollout of the only DaemonSet is in a phase, for a reason.
+    pub async fn is_in(&self, phase: &str, reason: Option<&str>, within: Duration) -> Value {
+        let package = self
+            .sees(&format!("{phase} {reason:?}"), within, |package| {
+                let rollout = &package["status"]["rollouts"][0];
+                rollout["phase"] == phase && reason.is_none_or(|reason| rollout["reason"] == reason)
+            })
+            .await;
+        package["status"]["rollouts"][0].clone()
+    }
+
+    pub async fn sees(&self, what: &str, within: Duration, holds: impl Fn(&Value) -> bool) -> Value {
+        until(&self.packages, &self.name, within, what, |package| {
+            let package = to_json(package.ok_or("no such Package")?);
+            let of_this = package["status"]["observedGeneration"] == package["metadata"]["generation"];
+            if of_this && holds(&package) {
+                return Ok(package);
+            }
+            Err(format!("{} {}", package["status"]["summary"], package["status"]["rollouts"]))
+        })
+        .await
+    }
+
+    pub async fn daemon_sets(&self) -> Api<DynamicObject> {
+        self.bench.cluster().await.dynamic(DAEMON_SET.0, DAEMON_SET.1, &self.name).await
+    }
+
+    /// Patches the DaemonSet as an administrator does.
+    pub async fn patch(&self, patch: Value) {
+        let api = self.daemon_sets().await;
+        api.patch("agent", &PatchParams::default(), &Patch::Merge(patch)).await.expect("a patch");
+    }
+
+    pub async fn daemon_set(&self) -> Value {
+        to_json(&self.daemon_sets().await.get("agent").await.expect("a DaemonSet"))
+    }
+
+    /// What happened so far, with what was allowed checked.
+    pub async fn story(&self, dead: usize) -> Story {
+        let story = Story { log: self.recorder.complete().await };
+        story.is_within_the_budget(dead);
+        story
+    }
+}
+
+fn policy_name(kind: &str, namespace: &str) -> String {
+    format!("windlass-canary-{kind}-{namespace}")
+}
+
+/// The guard as it is shipped, for one namespace.
+pub async fn install(bench: &Bench, namespace: &str, guard: Guard) {
+    let Some(kind) = guard.kind() else { return };
+    let path = repository().join(format!("manifests/canary/{kind}.yaml"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for mut object in documents(&text) {
+        object["metadata"]["name"] = policy_name(kind, namespace).into();
+        if object["kind"] == "MutatingAdmissionPolicyBinding" {
+            object["spec"]["policyName"] = policy_name(kind, namespace).into();
+            let selector = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
+            object["spec"]["matchResources"] = json!({"namespaceSelector": selector});
+        }
+        bench.cluster().await.apply("", object).await;
+    }
+}
+
+/// What happened, in the order of the API server.
+pub struct Story {
+    pub log: Vec<Entry>,
+}
+
+impl Story {
+    /// Budgets of the DaemonSet since its first template was followed by another, without
+    /// repetitions; `frozen` for OnDelete.
+    pub fn budgets(&self) -> Vec<String> {
+        let mut budgets: Vec<String> = Vec::new();
+        for entry in self.log.iter().filter(|entry| entry.kind == DAEMON_SET.1) {
+            let budget = budget(&entry.object);
+            if budgets.last() != Some(&budget) {
+                budgets.push(budget);
+            }
+        }
+        budgets
+    }
+
+    /// Most nodes without a ready pod at once, among those that had one.
+    pub fn most_down(&self) -> usize {
+        let mut ready = Ready::default();
+        self.log.iter().map(|entry| ready.follow(entry)).max().unwrap_or(0)
+    }
+
+    /// Versions that the pods run that are left.
+    pub fn versions(&self) -> Vec<String> {
+        let mut pods: BTreeMap<&str, String> = BTreeMap::new();
+        for entry in self.log.iter().filter(|entry| entry.kind == "Pod") {
+            match entry.change {
+                Change::Deleted => {
+                    pods.remove(entry.name.as_str());
+                }
+                Change::Added | Change::Modified => {
+                    let version = entry.object["metadata"]["labels"]["version"].as_str().unwrap_or_default();
+                    pods.insert(&entry.name, version.to_owned());
+                }
+            }
+        }
+        pods.into_values().collect()
+    }
+
+    /// Never more nodes without a ready pod than the largest budget since the template came
+    /// allows, and than were dead before.
+    fn is_within_the_budget(&self, dead: usize) {
+        let (mut ready, mut allowed, mut template) = (Ready::default(), usize::MAX, Value::Null);
+        for entry in &self.log {
+            if entry.kind == DAEMON_SET.1 {
+                let own = &entry.object["metadata"]["annotations"][TEMPLATE];
+                let budget = pods_of(&entry.object);
+                if *own != template {
+                    allowed = if template.is_null() { usize::MAX } else { budget };
+                    template = own.clone();
+                } else if allowed != usize::MAX {
+                    allowed = allowed.max(budget);
+                }
+            }
+            let down = ready.follow(entry);
+            assert!(
+                allowed == usize::MAX || down <= allowed + dead,
+                "{down} nodes without a ready pod at {}, {allowed} allowed and {dead} dead\n{}",
+                entry.version,
+                self.tell()
+            );
+        }
+    }
+
+    pub fn tell(&self) -> String {
+        let began = self.log.first().map(|entry| entry.seen);
+        let mut ready = Ready::default();
+        let line = |entry: &Entry| {
+            let down = ready.follow(entry);
+            let seconds = began.map(|began| entry.seen.duration_since(began).as_secs_f64()).unwrap_or_default();
+            let gist = match entry.kind.as_str() {
+                "DaemonSet" => format!("budget {} {}", budget(&entry.object), entry.object["status"]),
+                "Pod" => format!(
+                    "{} {} ready {} going {}",
+                    entry.object["spec"]["nodeName"],
+                    entry.object["metadata"]["labels"]["version"],
+                    is_ready(&entry.object),
+                    !entry.object["metadata"]["deletionTimestamp"].is_null()
+                ),
+                _ => format!("{} {}", entry.object["status"]["summary"], entry.object["status"]["rollouts"]),
+            };
+            format!(
+                "{seconds:8.3} {} {:?} {} {} down {down} {gist}",
+                entry.version, entry.change, entry.kind, entry.name
+            )
+        };
+        self.log.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Nodes that have had a ready pod, and whether they have one now.
+#[derive(Default)]
+struct Ready {
+    pods: BTreeMap<String, (String, bool)>,
+    had: std::collections::BTreeSet<String>,
+}
+
+impl Ready {
+    /// How many of them have none.
+    fn follow(&mut self, entry: &Entry) -> usize {
+        if entry.kind == "Pod" {
+            let node = entry.object["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
+            let going = !entry.object["metadata"]["deletionTimestamp"].is_null();
+            let ready = is_ready(&entry.object) && !going;
+            match entry.change {
+                Change::Deleted => {
+                    self.pods.remove(&entry.name);
+                }
+                Change::Added | Change::Modified => {
+                    self.pods.insert(entry.name.clone(), (node.clone(), ready));
+                }
+            }
+            if ready {
+                self.had.insert(node);
+            }
+        }
+        let has = |node: &&String| self.pods.values().any(|(own, ready)| own == *node && *ready);
+        self.had.iter().filter(|node| !has(node)).count()
+    }
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+fn budget(daemon_set: &Value) -> String {
+    let strategy = &daemon_set["spec"]["updateStrategy"];
+    let rolling = &strategy["rollingUpdate"];
+    let surge = &rolling["maxSurge"];
+    match strategy["type"].as_str() {
+        Some("OnDelete") => "frozen".to_owned(),
+        _ if !surge.is_null() && *surge != 0 => format!("surge {}", surge.to_string().replace('"', "")),
+        _ => rolling["maxUnavailable"].to_string().replace('"', ""),
+    }
+}
+
+/// Pods that may be gone at once. Frozen: the one that Windlass deletes.
+fn pods_of(daemon_set: &Value) -> usize {
+    let desired = daemon_set["status"]["desiredNumberScheduled"].as_u64().unwrap_or(0) as usize;
+    let budget = budget(daemon_set);
+    let number = budget.trim_start_matches("surge ");
+    match number.strip_suffix('%') {
+        Some(share) => (desired * share.parse::<usize>().expect("a share")).div_ceil(100).max(1),
+        None => number.parse().unwrap_or(1),
+    }
+}
