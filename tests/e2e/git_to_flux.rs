@@ -72,7 +72,7 @@ pub async fn a_package_goes_from_git_to_its_workloads_and_away(bench: &Bench) {
 }
 
 pub async fn a_package_is_moved_and_renamed_without_touching_workloads(bench: &Bench) {
-    let mut stage = Stage::set(bench, "moving").await;
+    let stage = Stage::set(bench, "moving").await;
     let file = stage.file("", "1.0.0", json!({}));
     stage.commits(&[(ACCOUNT, &stage.account()), (FILE, &file)]).await;
     stage.runs("", "1.0.0").await;
@@ -102,18 +102,6 @@ pub async fn a_package_is_moved_and_renamed_without_touching_workloads(bench: &B
     stage.applied("one").await;
     stage.runs("-b", "1.0.0").await;
     assert_eq!(stage.workloads().await, before, "applied, then pruned");
-
-    // The old owner deletes it before the new one applies it.
-    stage.stops_the_controller().await;
-    stage.suspends("one", true).await;
-    stage.moves("two/package.yaml", FILE).await;
-    stage.is_deleting("-b").await;
-    stage.suspends("one", false).await;
-    stage.is_owned_by("-b", "one").await;
-    stage.starts_the_controller().await;
-    stage.is_new("-b").await;
-    stage.runs("-b", "1.0.0").await;
-    assert_eq!(stage.workloads().await, before, "pruned, then applied");
 }
 
 fn gone(log: &[Entry], kind: &str, name: &str) -> u64 {
@@ -140,9 +128,7 @@ struct Stage<'a> {
     repository: Repository,
     recorder: Recorder,
     packages: Api<DynamicObject>,
-    controller: Option<Process>,
-    /// uid of the Package that was last seen going.
-    old: Option<String>,
+    _controller: Process,
     _helm_controller: Process,
 }
 
@@ -164,8 +150,7 @@ impl<'a> Stage<'a> {
             repository,
             recorder,
             packages,
-            controller: Some(controller),
-            old: None,
+            _controller: controller,
             _helm_controller: helm_controller,
             name,
         };
@@ -290,16 +275,6 @@ impl<'a> Stage<'a> {
         .await;
     }
 
-    async fn stops_the_controller(&mut self) {
-        if let Some(controller) = self.controller.take() {
-            controller.kill().await;
-        }
-    }
-
-    async fn starts_the_controller(&mut self) {
-        self.controller = Some(self.bench.controller(&self.name).await);
-    }
-
     /// Waits until the Package is as `check` wants it.
     async fn package_is<T>(&self, suffix: &str, what: &str, check: impl Fn(&Value) -> Option<T>) -> T {
         let name = format!("{}{suffix}", self.name);
@@ -331,37 +306,6 @@ impl<'a> Stage<'a> {
             said.then(|| ready["message"].as_str().unwrap_or_default().to_owned())
         })
         .await
-    }
-
-    async fn is_deleting(&mut self, suffix: &str) {
-        let uid = self
-            .package_is(suffix, "going", |package| {
-                let going = package["metadata"]["deletionTimestamp"].is_string();
-                going.then(|| package["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
-            })
-            .await;
-        self.old = Some(uid);
-    }
-
-    /// Another object has the name.
-    async fn is_new(&self, suffix: &str) {
-        let name = format!("{}{suffix}", self.name);
-        let wait = until(&self.packages, &name, SOON, "another one", |package| {
-            let uid = package.and_then(|package| package.metadata.uid.clone());
-            if uid.is_some() && uid != self.old { Ok(()) } else { Err(format!("uid {uid:?}")) }
-        });
-        // The Kustomization applies it again when it next looks.
-        let cluster = self.bench.cluster().await;
-        let api = cluster.dynamic(KUSTOMIZATION.0, KUSTOMIZATION.1, &self.name).await;
-        let ask = async {
-            until(&self.packages, &name, SOON, "the old one is gone", |package| {
-                let uid = package.and_then(|package| package.metadata.uid.clone());
-                if uid == self.old { Err("still there".to_owned()) } else { Ok(()) }
-            })
-            .await;
-            cluster.annotate(&api, "one", "reconcile.fluxcd.io/requestedAt", "again").await;
-        };
-        tokio::join!(wait, ask);
     }
 
     async fn is_owned_by(&self, suffix: &str, kustomization: &str) {

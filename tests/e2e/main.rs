@@ -90,6 +90,7 @@ fn run_tests() -> ExitCode {
     let bench = Arc::new(Lazy { tools, bench: OnceLock::new() });
     // Those that take long, or that measure: `make soak`, `compare`, `scale`.
     let long = trials![bench, run_long;
+        git_to_flux::a_package_goes_from_git_to_its_workloads_and_away,
         canary::a_late_crash_costs_one_node_in_strict_and_many_without,
         canary::a_controller_killed_in_each_phase_comes_to_the_same_end,
         canary::strict_goes_from_none_to_ten_percent_and_back_to_one,
@@ -139,7 +140,6 @@ fn run_tests() -> ExitCode {
         failures_on_argo::a_chart_that_is_published_late_is_taken,
         failures_on_argo::a_failed_upgrade_is_left_and_mended_forward,
         git_to_argo::a_package_goes_from_git_to_its_workloads_and_away,
-        git_to_flux::a_package_goes_from_git_to_its_workloads_and_away,
         git_to_flux::a_package_is_moved_and_renamed_without_touching_workloads,
         rollouts_on_argo::an_application_is_taken_over_as_it_runs,
         rollouts_on_argo::a_chain_moves_in_order_and_is_uninstalled_in_reverse,

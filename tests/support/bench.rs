@@ -44,7 +44,7 @@ impl Default for Options {
         Self {
             nodes: 5,
             plugin,
-            test_limit: Duration::from_secs(300),
+            test_limit: Duration::from_secs(600),
             long_test_limit: Duration::from_secs(2400),
             kept_logs: PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("e2e-logs"),
         }

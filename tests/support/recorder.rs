@@ -127,7 +127,7 @@ impl Recorder {
                 count.changed().await.expect("the sender");
             }
         };
-        match tokio::time::timeout(deadline, waiting).await {
+        match tokio::time::timeout(deadline * super::wait::PATIENCE, waiting).await {
             Ok(value) => value,
             Err(_) => panic!("waited {deadline:?} for {what}\nbut saw: {seen}"),
         }

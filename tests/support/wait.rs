@@ -11,6 +11,9 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
 const AGAIN: Duration = Duration::from_millis(50);
+/// How much longer than usual anything may take: a deadline is there to end what never comes,
+/// and says nothing about speed.
+pub const PATIENCE: u32 = 3;
 
 /// Waits until `check` accepts the object of that name, and gives back what it makes of
 /// it. `check` gets None while there is no such object, and answers with an error that
@@ -56,7 +59,7 @@ where
             }
         }
     };
-    match tokio::time::timeout(deadline, watching).await {
+    match tokio::time::timeout(deadline * PATIENCE, watching).await {
         Ok(value) => value,
         Err(_) => panic!("waited {deadline:?} for {what}\nbut saw: {seen}"),
     }
@@ -126,7 +129,7 @@ pub async fn until_true<T>(deadline: Duration, what: &str, check: impl AsyncFn()
     loop {
         match check().await {
             Ok(value) => return value,
-            Err(seen) if started.elapsed() > deadline => {
+            Err(seen) if started.elapsed() > deadline * PATIENCE => {
                 panic!("waited {deadline:?} for {what}\nbut saw: {seen}")
             }
             Err(_) => tokio::time::sleep(AGAIN).await,
