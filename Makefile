@@ -9,8 +9,12 @@ CARGO ?= cargo
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
-examples: ## check the examples on both engines and translate them into target/examples
+examples: ## rehearse the upgrade of each example on both engines, check them, translate them into target/examples
 	$(CARGO) build --quiet
+	@for example in examples/*/; do for engine in flux argo; do \
+	  echo "$$example on $$engine"; \
+	  target/debug/windlass rehearse $${example}v2 --from $${example}v1 --engine $$engine; \
+	done; done
 	@for state in examples/*/v?; do for engine in flux argo; do \
 	  echo "$$state on $$engine"; \
 	  target/debug/windlass validate $$state --engine $$engine --chart-root $$state --deny-warnings; \
