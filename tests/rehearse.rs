@@ -262,7 +262,7 @@ fn wherever_the_controller_is_killed_the_end_is_the_same(#[values("flux", "argo"
 
 #[rstest]
 #[case::component(&["--fail", "apii"], "there is no component `apii`: did you mean `api`?")]
-#[case::step(&["--fail", "api@start"], "no step `start`: chart, release, workload, ready or rollback")]
+#[case::step(&["--fail", "api@start"], "no step `start`: chart, release, workload, ready, rollback, canary or late")]
 #[case::no_ready_when(&["--fail", "api@ready"], "shop/api has no readyWhen that could fail")]
 #[case::hook(&["--fail", "migrate@rollback"], "shop/migrate is a hook: it is not rolled back")]
 #[case::nothing_before(&["--fail", "api@rollback"], "say with --from what runs before")]
