@@ -15,6 +15,7 @@ pub(crate) mod kinds;
 mod lease;
 mod lookups;
 mod metrics;
+mod needed;
 mod queue;
 mod reconcile;
 mod rollouts;

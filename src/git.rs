@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, ObjectType, TreeWalkMode, TreeWalkResult};
+use git2::{ErrorCode, ObjectType};
 use thiserror::Error;
 
 use crate::package::tree::{EntryKind, Tree};
@@ -114,16 +114,6 @@ impl Revision<'_> {
     /// Id of the commit.
     pub fn commit(&self) -> &str {
         &self.commit
-    }
-
-    /// How many files it has.
-    pub fn files(&self) -> usize {
-        let mut count = 0;
-        let walked = self.tree.walk(TreeWalkMode::PreOrder, |_, entry| {
-            count += usize::from(entry.kind() == Some(ObjectType::Blob));
-            TreeWalkResult::Ok
-        });
-        if walked.is_ok() { count } else { 0 }
     }
 
     fn entry(&self, path: &str) -> io::Result<Option<git2::TreeEntry<'static>>> {

@@ -14,25 +14,28 @@ mod requirements;
 mod scope;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::package::tree::Tree;
+use crate::package::definition::RelativePath;
 use crate::rehearse::play::{Played, play};
 use crate::rehearse::report::{PackageAtEnd, report as play_report};
 use crate::rehearse::timeline::{Moment, What};
-use crate::translate::Compiled;
+use crate::translate::{Charts, Compiled};
 
 use scope::Scope;
+
+/// One field that changes, as in `windlass diff`.
+pub use crate::report::diff::Change as FieldChange;
 
 /// One state of the repository.
 #[derive(Clone, Copy)]
 pub struct State<'a> {
     /// Its Packages.
     pub packages: &'a [Compiled],
-    /// Where the charts at a path are.
-    pub charts: &'a dyn Tree,
+    /// Reads the charts at a path.
+    pub charts: &'a Charts<'a>,
     /// What is wrong with these charts, by Package.
     pub faults: &'a [Fault],
 }
@@ -255,17 +258,6 @@ impl Action {
     }
 }
 
-/// One field that changes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FieldChange {
-    /// Path of the field, such as `chart.version` or `values.replicas`.
-    pub path: String,
-    /// Before; `None`: absent.
-    pub from: Option<Value>,
-    /// After; `None`: absent.
-    pub to: Option<Value>,
-}
-
 /// Namespace and name of a Package.
 type Id = (String, String);
 
@@ -275,19 +267,25 @@ fn id(package: &Compiled) -> Id {
 
 /// What the commit from one state to another does, where the first one runs.
 pub fn plan(from: State<'_>, to: State<'_>) -> Plan {
-    let scope = Scope::of(from.packages, to.packages, &charts::touched(from, to));
+    let edited = charts::edited(from, to);
+    let scope = Scope::of(from.packages, to.packages, &edited);
     if scope.changed.is_empty() {
         return Plan::default();
     }
-    let scene = scope.scene();
-    let played = play(&scene);
-    let told = play_report(&scene, &played);
+    let played = play(&scope.scene);
+    let told = play_report(&scope.scene, &played);
     let mut packages: Vec<(usize, PackagePlan)> = Vec::new();
     for changed in &scope.changed {
         let moments: Vec<&Moment> = told.moments.iter().filter(|moment| is_of(moment, changed)).collect();
         let began = told.moments.iter().position(|moment| is_of(moment, changed) && begins(&moment.what));
         let end = told.packages.iter().find(|end| end.namespace == changed.0 && end.name == changed.1);
-        let sides = Sides { id: changed, from: find(from, changed), to: find(to, changed), states: (from, to) };
+        let sides = Sides {
+            id: changed,
+            from: find(from, changed),
+            to: find(to, changed),
+            states: (from, to),
+            edited: &edited,
+        };
         packages.push((began.unwrap_or(usize::MAX), sides.package(&moments, end, &played)));
     }
     // Stable: those that do not begin keep the order of their names.
@@ -316,6 +314,8 @@ struct Sides<'a> {
     from: Option<&'a Compiled>,
     to: Option<&'a Compiled>,
     states: (State<'a>, State<'a>),
+    /// Paths of charts whose files change.
+    edited: &'a BTreeSet<RelativePath>,
 }
 
 impl Sides<'_> {
@@ -325,9 +325,8 @@ impl Sides<'_> {
         let mut steps = steps::of(self, moments, of_components);
         let charts = charts::findings(self);
         for (component, warning) in charts.warnings {
-            match steps.iter_mut().find(|step| step.component == component) {
-                Some(step) => step.warnings.push(warning),
-                None => continue,
+            if let Some(step) = steps.iter_mut().find(|step| step.component == component) {
+                step.warnings.push(warning);
             }
         }
         let change = self.change(&steps);
@@ -359,15 +358,12 @@ impl Sides<'_> {
 
     /// What changes beside the components, and of each component.
     fn field_changes(&self) -> (Vec<FieldChange>, BTreeMap<String, Vec<FieldChange>>) {
-        let empty = Map::new();
-        let spec = |side: Option<&'_ Compiled>| {
-            side.and_then(|package| package.object.get("spec")).and_then(Value::as_object).cloned().unwrap_or_default()
-        };
-        match (self.from, self.to) {
-            (Some(_), Some(_)) => changes::between(&spec(self.from), &spec(self.to)),
-            // All of it is new, or goes: there is nothing to compare.
-            (Some(_), None) | (None, Some(_)) | (None, None) => changes::between(&empty, &empty),
+        fn spec(side: Option<&Compiled>) -> Option<&Map<String, Value>> {
+            side?.object.get("spec")?.as_object()
         }
+        // Of what is new, or goes, there is nothing to compare.
+        let both = spec(self.from).zip(spec(self.to));
+        both.map(|(from, to)| changes::between(from, to)).unwrap_or_default()
     }
 }
 

@@ -19,7 +19,15 @@ pub fn read(paths: &[PathBuf], namespace: &NamespaceRule, streams: &mut Streams<
         found.push(Found::new(path, streams)?);
     }
     let inputs: Vec<Input<'_>> = found.iter().map(Found::input).collect();
-    load(&inputs, namespace)
+    read_inputs(&inputs, namespace)
+}
+
+/// Reads what is known to be there.
+///
+/// # Errors
+/// When something cannot be read.
+pub fn read_inputs(inputs: &[Input<'_>], namespace: &NamespaceRule) -> anyhow::Result<Loaded> {
+    load(inputs, namespace)
         .map_err(|LoadError { path, source }| anyhow::Error::new(source).context(format!("cannot read {path}")))
 }
 

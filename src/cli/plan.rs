@@ -1,23 +1,25 @@
 //! `windlass plan`.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
 
 use super::directory::Directory;
-use super::{Exit, Streams, findings};
+use super::{Exit, Streams, findings, paths};
 use crate::api::Engine;
 use crate::git::{Repository, Revision};
 use crate::package::check::{Options, check};
-use crate::package::content::chart_content;
+use crate::package::content::{ChartContent, ContentError, chart_content};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Style;
-use crate::package::load::{Input, LoadError, LoadedPackage, NamespaceRule, load};
+use crate::package::load::{Input, LoadedPackage, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::package::tree::{EntryKind, Tree};
 use crate::plan::{self, Fault, State, report};
-use crate::translate::{Compilation, Compiled, Refusal, compile};
+use crate::translate::{Charts, Compilation, Compiled, Refusal, compile};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,12 +82,15 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: `{}` is in neither of the two", path.as_str())?;
         return Ok(Exit::Findings);
     }
-    warn_of_uncommitted(repository.as_ref(), [&from, &to], streams)?;
+    warn_of_uncommitted(repository.as_ref(), &to, streams)?;
     let engine = arguments.engine.map_or(Engine::Flux, Engine::from);
-    let before = read(&from, &arguments.from, &path, engine, streams)?;
-    let after = read(&to, &arguments.to, &path, engine, streams)?;
+    let (from_charts, to_charts) = (ChartReader::new(from.tree()), ChartReader::new(to.tree()));
+    let from_charts = |path: &RelativePath| from_charts.read(path);
+    let to_charts = |path: &RelativePath| to_charts.read(path);
+    let before = read(&from, &arguments.from, &path, &from_charts, engine, streams)?;
+    let after = read(&to, &arguments.to, &path, &to_charts, engine, streams)?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
-    let plan = plan::plan(before.state(from.tree()), after.state(to.tree()));
+    let plan = plan::plan(before.state(&from_charts), after.state(&to_charts));
     let text = match arguments.format {
         Format::Text => report::write_text(&plan, if streams.color_stdout { Style::Colored } else { Style::Plain }),
         Format::Markdown => report::write_markdown(&plan),
@@ -125,6 +130,27 @@ impl<'r> Side<'r> {
     }
 }
 
+/// The charts of a side, each read once.
+struct ChartReader<'t> {
+    tree: &'t dyn Tree,
+    known: RefCell<BTreeMap<RelativePath, ChartContent>>,
+}
+
+impl<'t> ChartReader<'t> {
+    fn new(tree: &'t dyn Tree) -> Self {
+        Self { tree, known: RefCell::default() }
+    }
+
+    fn read(&self, path: &RelativePath) -> Result<ChartContent, ContentError> {
+        if let Some(known) = self.known.borrow().get(path) {
+            return Ok(known.clone());
+        }
+        let content = chart_content(self.tree, path.as_str())?;
+        self.known.borrow_mut().insert(path.clone(), content.clone());
+        Ok(content)
+    }
+}
+
 /// The Packages of a side, and what is wrong with their charts.
 #[derive(Default)]
 struct Packages {
@@ -133,7 +159,7 @@ struct Packages {
 }
 
 impl Packages {
-    fn state<'a>(&'a self, charts: &'a dyn Tree) -> State<'a> {
+    fn state<'a>(&'a self, charts: &'a Charts<'a>) -> State<'a> {
         State { packages: &self.compiled, charts, faults: &self.faults }
     }
 
@@ -163,12 +189,11 @@ impl Packages {
 /// What is not committed is not in a revision: said where somebody may think so.
 fn warn_of_uncommitted(
     repository: Option<&Repository>,
-    sides: [&Side<'_>; 2],
+    to: &Side<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     let Some(repository) = repository else { return Ok(()) };
     let head = repository.head();
-    let [_, to] = sides;
     let is_head = matches!(to, Side::Revision(revision) if Some(revision.commit()) == head.as_deref());
     if is_head && repository.is_dirty()? {
         writeln!(streams.stderr, "note: there are uncommitted changes, which are not part of this plan")?;
@@ -181,6 +206,7 @@ fn read(
     side: &Side<'_>,
     shown: &str,
     path: &RelativePath,
+    charts: &Charts<'_>,
     engine: Engine,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Packages>> {
@@ -197,15 +223,13 @@ fn read(
         Some(EntryKind::Symlink | EntryKind::Other) => anyhow::bail!("{shown} is neither a file nor a directory"),
     };
     let rule = NamespaceRule::Default(Namespace::parse("default")?);
-    let mut loaded = load(&[input], &rule)
-        .map_err(|LoadError { path, source }| anyhow::Error::new(source).context(format!("cannot read {path}")))?;
+    let mut loaded = paths::read_inputs(&[input], &rule)?;
     let found = check(&loaded, &Options { engine: None, charts: None })?;
     loaded.diagnostics.extend(found);
     if loaded.has_errors() {
         findings::write_errors(loaded, streams)?;
         return Ok(None);
     }
-    let charts = |path: &RelativePath| chart_content(tree, path.as_str());
     let commit = match side {
         Side::Directory(_) => "0000000000000000000000000000000000000000",
         Side::Revision(revision) => revision.commit(),
@@ -217,7 +241,7 @@ fn read(
             Engine::Flux => None,
             Engine::Argo => Some((crate::rehearse::scene::REPOSITORY, commit)),
         };
-        let compilation = Compilation { engine: Some(engine), origin, origin_stated_in: "", charts: Some(&charts) };
+        let compilation = Compilation { engine: Some(engine), origin, origin_stated_in: "", charts: Some(charts) };
         refusals.extend(packages.add(package, &compilation).err().unwrap_or_default());
     }
     for refusal in &refusals {

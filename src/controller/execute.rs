@@ -203,7 +203,7 @@ impl Executor {
         }
         let metadata = json!({"resourceVersion": live.metadata.resource_version, "finalizers": finalizers});
         let patch = Patch::Merge(json!({"metadata": metadata}));
-        self.object(name, bounded(api.patch(name, &merge(), &patch)).await)
+        self.object(name, bounded(api.patch(name, &ours(), &patch)).await)
     }
 
     async fn create_revision(&self, spec: &PackageRevisionSpec) -> Result<Written, WriteError> {
@@ -280,7 +280,7 @@ impl Executor {
             metadata["resourceVersion"] = version.into();
         }
         patch["metadata"] = metadata;
-        self.object(&key.name, bounded(api.patch(&key.name, &merge(), &Patch::Merge(&patch))).await)
+        self.object(&key.name, bounded(api.patch(&key.name, &ours(), &Patch::Merge(&patch))).await)
     }
 
     /// The object is replaced as it was decided upon: a patch would drop values
@@ -307,7 +307,7 @@ impl Executor {
     async fn mark_volume_claim(&self, key: &ObjectKey, uid: &str, annotations: &Value) -> Result<Written, WriteError> {
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.account.clone(), &key.namespace);
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
-        bounded(claims.patch(&key.name, &merge(), &patch))
+        bounded(claims.patch(&key.name, &ours(), &patch))
             .await
             .map(|_| Written::Other)
             .map_err(|error| failed(&key.to_string(), error))
@@ -319,7 +319,7 @@ impl Executor {
         match action {
             canary::Action::Label(label) => {
                 let patch = Patch::Merge(label.merge_patch());
-                let answer = bounded(daemon_sets(&label.namespace).patch(&label.name, &merge(), &patch)).await;
+                let answer = bounded(daemon_sets(&label.namespace).patch(&label.name, &ours(), &patch)).await;
                 self.object(&format!("DaemonSet/{}/{}", label.namespace, label.name), answer)
             }
             canary::Action::Steer(steering) => self.steer(&daemon_sets(&steering.namespace), steering).await,
@@ -341,8 +341,7 @@ impl Executor {
         let object = format!("DaemonSet/{}/{}", steering.namespace, steering.name);
         let patch =
             serde_json::from_value(steering.json_patch()).map_err(|error| failed(&object, unreadable(error)))?;
-        let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let written = match bounded(daemon_sets.patch(&steering.name, &parameters, &Patch::<()>::Json(patch))).await {
+        let written = match bounded(daemon_sets.patch(&steering.name, &ours(), &Patch::<()>::Json(patch))).await {
             Ok(written) => written,
             // A test that fails is answered with 422 (measured).
             Err(error) if error.code() == Some(422) => return Err(WriteError::Changed { object }),
@@ -417,7 +416,7 @@ fn apply() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER).force()
 }
 
-fn merge() -> PatchParams {
+fn ours() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 

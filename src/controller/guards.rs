@@ -29,10 +29,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(300);
 const ASK_AGAIN_DENIED: Duration = Duration::from_secs(30);
 
 /// The kinds that make up the guard.
-const KINDS: [(&str, &str); 2] = [
-    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
-    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
-];
+const KINDS: [&str; 2] = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"];
 
 type Objects = BTreeMap<String, Map<String, Value>>;
 
@@ -93,11 +90,11 @@ impl Watches {
     }
 
     async fn follow_guard(&self, position: usize) {
-        let Some((kind, plural)) = KINDS.get(position).copied() else { return };
+        let Some(kind) = KINDS.get(position).copied() else { return };
         loop {
             let of_kind = GroupVersionKind::gvk(GROUP, VERSION, kind);
             let pause = match bounded(pinned_kind(&self.client, &of_kind)).await {
-                Ok(_) => self.follow_served(position, kind, plural).await,
+                Ok((resource, _)) => self.follow_served(position, &resource).await,
                 Err(error) if error.is_not_found() => {
                     self.know(position, Objects::new());
                     ASK_AGAIN
@@ -112,15 +109,9 @@ impl Watches {
     }
 
     /// Gives the pause before the next attempt.
-    async fn follow_served(&self, position: usize, kind: &str, plural: &str) -> Duration {
-        let resource = ApiResource {
-            group: GROUP.into(),
-            version: VERSION.into(),
-            api_version: format!("{GROUP}/{VERSION}"),
-            kind: kind.into(),
-            plural: plural.into(),
-        };
-        let objects = typed_api::<Cached>(self.client.clone(), "", &resource);
+    async fn follow_served(&self, position: usize, resource: &ApiResource) -> Duration {
+        let kind = resource.kind.as_str();
+        let objects = typed_api::<Cached>(self.client.clone(), "", resource);
         let mut events = std::pin::pin!(watcher(objects, Config::default().labels(LABEL_GUARD)).default_backoff());
         let mut incoming = Objects::new();
         while let Some(event) = events.next().await {

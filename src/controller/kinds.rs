@@ -27,13 +27,13 @@ pub enum Kind {
 
 /// Where DaemonSets are served.
 pub fn daemon_set_resource() -> ApiResource {
-    ApiResource {
-        group: "apps".into(),
-        version: "v1".into(),
-        api_version: "apps/v1".into(),
-        kind: "DaemonSet".into(),
-        plural: "daemonsets".into(),
-    }
+    resource("apps", "v1", "DaemonSet", "daemonsets")
+}
+
+/// Where the objects of a kind are served; the core group is empty.
+pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ApiResource { group: group.into(), version: version.into(), api_version, kind: kind.into(), plural: plural.into() }
 }
 
 impl Kind {
@@ -102,12 +102,6 @@ impl Kind {
             Self::GitRepository => ("source.toolkit.fluxcd.io", "v1", "gitrepositories"),
             Self::Application => ("argoproj.io", "v1alpha1", "applications"),
         };
-        ApiResource {
-            group: group.into(),
-            version: version.into(),
-            api_version: format!("{group}/{version}"),
-            kind: self.as_str().into(),
-            plural: plural.into(),
-        }
+        resource(group, version, self.as_str(), plural)
     }
 }

@@ -1,7 +1,7 @@
 //! Single objects that decisions depend on: watched by name, as the Package's
 //! account, only while a move is open.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch};
 use serde_json::{Map, Value};
-use tokio::task::AbortHandle;
 
 use super::cluster::{RequestError, api, bounded};
+use super::needed::Watches;
 use super::queue::Queue;
 use super::store::PackageKey;
 use crate::engine::ObjectKey;
@@ -35,18 +35,7 @@ struct Watched {
 /// The objects that are watched by name.
 #[derive(Default)]
 pub struct Lookups {
-    inner: Mutex<Inner>,
-}
-
-#[derive(Default)]
-struct Inner {
-    watches: HashMap<Watched, Watch>,
-    wanted: BTreeMap<PackageKey, BTreeSet<Watched>>,
-}
-
-struct Watch {
-    lookup: Lookup,
-    task: AbortHandle,
+    inner: Mutex<Watches<Watched, Lookup>>,
 }
 
 impl Lookups {
@@ -61,14 +50,14 @@ impl Lookups {
         let watched =
             |account: &Option<String>, key: &ObjectKey| Watched { account: account.clone(), key: key.clone() };
         let all = wanted.iter().flat_map(|(account, _, keys)| keys.iter().map(|key| watched(account, key))).collect();
-        let mut inner = self.lock();
-        inner.wanted.insert(package.clone(), all);
-        inner.end_unwanted();
+        let mut watches = self.lock();
+        watches.want(package, all);
         let mut found = BTreeMap::new();
         for (account, client, keys) in wanted {
             for key in keys {
-                let lookup = inner.look(self, watched(account, key), client, queue);
-                found.insert(key.clone(), lookup);
+                let watched = watched(account, key);
+                let start = || run(self.clone(), client.clone(), watched.clone(), queue.clone());
+                found.insert(key.clone(), watches.get_or_start(&watched, || Lookup::Pending, start).clone());
             }
         }
         found
@@ -77,56 +66,26 @@ impl Lookups {
     /// What one of our own writes gave back is seen at once; the watch tells of
     /// it later.
     pub fn note(&self, key: &ObjectKey, object: Map<String, Value>) {
-        let mut inner = self.lock();
         let watched = Watched { account: None, key: key.clone() };
-        if let Some(watch) = inner.watches.get_mut(&watched) {
-            watch.lookup = Lookup::Found(Value::Object(object));
+        if let Some(lookup) = self.lock().get_mut(&watched) {
+            *lookup = Lookup::Found(Value::Object(object));
         }
     }
 
     /// The Package needs nothing any more.
     pub fn forget(&self, package: &PackageKey) {
-        let mut inner = self.lock();
-        inner.wanted.remove(package);
-        inner.end_unwanted();
+        self.lock().want(package, BTreeSet::new());
     }
 
     fn set(&self, watched: &Watched, lookup: Lookup, queue: &Queue) {
-        let mut inner = self.lock();
-        let Some(watch) = inner.watches.get_mut(watched) else { return };
-        if watch.lookup == lookup {
-            return;
-        }
-        watch.lookup = lookup;
-        let waiting = inner.wanted.iter().filter(|(_, wanted)| wanted.contains(watched));
-        waiting.for_each(|(package, _)| queue.wake(package.clone()));
+        let mut watches = self.lock();
+        let Some(known) = watches.get_mut(watched).filter(|known| **known != lookup) else { return };
+        *known = lookup;
+        watches.wake(watched, queue);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Watches<Watched, Lookup>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Inner {
-    fn look(&mut self, lookups: &Arc<Lookups>, watched: Watched, client: &Client, queue: &Arc<Queue>) -> Lookup {
-        if let Some(watch) = self.watches.get(&watched) {
-            return watch.lookup.clone();
-        }
-        let run = run(lookups.clone(), client.clone(), watched.clone(), queue.clone());
-        let task = tokio::spawn(run).abort_handle();
-        self.watches.insert(watched, Watch { lookup: Lookup::Pending, task });
-        Lookup::Pending
-    }
-
-    fn end_unwanted(&mut self) {
-        let wanted: BTreeSet<&Watched> = self.wanted.values().flatten().collect();
-        self.watches.retain(|watched, watch| {
-            let keep = wanted.contains(watched);
-            if !keep {
-                watch.task.abort();
-            }
-            keep
-        });
     }
 }
 

@@ -2,7 +2,7 @@
 //! selector, and the nodes. Watched only as long as somebody needs it, and kept as
 //! far as a rollout looks at it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,11 +13,12 @@ use kube::client::Client;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch};
 use serde_json::{Map, Value};
-use tokio::task::AbortHandle;
 
 use super::cached::Cached;
 use super::cluster::typed_api;
+use super::kinds::resource;
 use super::lookups::refusal;
+use super::needed::Watches;
 use super::queue::Queue;
 use super::store::PackageKey;
 use crate::canary::objects::{Node, Pod, Revision};
@@ -74,21 +75,16 @@ pub enum Selected {
 /// Selections that are watched.
 #[derive(Default)]
 pub struct Selections {
-    inner: Mutex<Inner>,
+    inner: Mutex<Watches<Selection, Seen>>,
 }
 
+/// What a watch has seen.
 #[derive(Default)]
-struct Inner {
-    watches: HashMap<Selection, Watch>,
-    wanted: BTreeMap<PackageKey, BTreeSet<Selection>>,
-}
-
-struct Watch {
+struct Seen {
     items: BTreeMap<String, Item>,
     incoming: Option<BTreeMap<String, Item>>,
     listed: bool,
     denied: bool,
-    task: AbortHandle,
 }
 
 impl Selections {
@@ -101,85 +97,46 @@ impl Selections {
         client: &Client,
         queue: &Arc<Queue>,
     ) -> BTreeMap<Selection, Selected> {
-        let mut inner = self.lock();
-        if wanted.is_empty() {
-            inner.wanted.remove(package);
-        } else {
-            inner.wanted.insert(package.clone(), wanted.clone());
-        }
-        inner.end_unwanted();
-        let look = |selection: &Selection| (selection.clone(), inner.look(self, selection, client, queue));
-        wanted.iter().map(look).collect()
+        let mut watches = self.lock();
+        watches.want(package, wanted.clone());
+        let mut look = |selection: &Selection| {
+            let start = || run(self.clone(), client.clone(), selection.clone(), queue.clone());
+            (selection.clone(), watches.get_or_start(selection, Seen::default, start).selected())
+        };
+        wanted.iter().map(&mut look).collect()
     }
 
     /// The Package needs nothing any more.
     pub fn forget(&self, package: &PackageKey) {
-        let mut inner = self.lock();
-        inner.wanted.remove(package);
-        inner.end_unwanted();
+        self.lock().want(package, BTreeSet::new());
     }
 
     /// Takes an event in, and wakes those whom it tells something new.
     fn take(&self, selection: &Selection, event: Event<Cached>, queue: &Queue) {
-        let mut inner = self.lock();
-        let Some(watch) = inner.watches.get_mut(selection) else { return };
-        let changed = watch.take(selection.part, event);
-        if changed {
-            inner.wake(selection, queue);
-        }
+        self.change(selection, queue, |seen| seen.take(selection.part, event));
     }
 
     fn deny(&self, selection: &Selection, queue: &Queue) {
-        let mut inner = self.lock();
-        let Some(watch) = inner.watches.get_mut(selection) else { return };
-        let news = !watch.denied;
-        (watch.denied, watch.listed) = (true, false);
-        if news {
-            inner.wake(selection, queue);
+        self.change(selection, queue, |seen| {
+            let news = !seen.denied;
+            (seen.denied, seen.listed) = (true, false);
+            news
+        });
+    }
+
+    fn change(&self, selection: &Selection, queue: &Queue, change: impl FnOnce(&mut Seen) -> bool) {
+        let mut watches = self.lock();
+        if watches.get_mut(selection).is_some_and(change) {
+            watches.wake(selection, queue);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Watches<Selection, Seen>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    fn look(
-        &mut self,
-        selections: &Arc<Selections>,
-        selection: &Selection,
-        client: &Client,
-        queue: &Arc<Queue>,
-    ) -> Selected {
-        if let Some(watch) = self.watches.get(selection) {
-            return watch.selected();
-        }
-        let run = run(selections.clone(), client.clone(), selection.clone(), queue.clone());
-        let task = tokio::spawn(run).abort_handle();
-        let watch = Watch { items: BTreeMap::new(), incoming: None, listed: false, denied: false, task };
-        self.watches.insert(selection.clone(), watch);
-        Selected::Pending
-    }
-
-    fn wake(&self, selection: &Selection, queue: &Queue) {
-        let waiting = self.wanted.iter().filter(|(_, wanted)| wanted.contains(selection));
-        waiting.for_each(|(package, _)| queue.wake(package.clone()));
-    }
-
-    fn end_unwanted(&mut self) {
-        let wanted: BTreeSet<&Selection> = self.wanted.values().flatten().collect();
-        self.watches.retain(|selection, watch| {
-            let keep = wanted.contains(selection);
-            if !keep {
-                watch.task.abort();
-            }
-            keep
-        });
-    }
-}
-
-impl Watch {
+impl Seen {
     fn selected(&self) -> Selected {
         match (self.denied, self.listed) {
             (true, _) => Selected::Denied,
@@ -232,7 +189,7 @@ fn read(part: Part, object: &Cached) -> Item {
 /// Follows a selection until it is not needed any more.
 async fn run(selections: Arc<Selections>, client: Client, selection: Selection, queue: Arc<Queue>) {
     loop {
-        let objects = typed_api::<Cached>(client.clone(), &selection.namespace, &resource(selection.part));
+        let objects = typed_api::<Cached>(client.clone(), &selection.namespace, &resource_of(selection.part));
         let mut config = watch::Config::default().page_size(PAGE);
         if !selection.selector.is_empty() {
             config = config.labels(&selection.selector);
@@ -252,18 +209,11 @@ async fn run(selections: Arc<Selections>, client: Client, selection: Selection, 
     }
 }
 
-fn resource(part: Part) -> ApiResource {
-    let (group, api_version, kind, plural) = match part {
-        Part::Pods => ("", "v1", "Pod", "pods"),
-        Part::Revisions => ("apps", "apps/v1", "ControllerRevision", "controllerrevisions"),
-        Part::Nodes => ("", "v1", "Node", "nodes"),
-    };
-    ApiResource {
-        group: group.into(),
-        version: "v1".into(),
-        api_version: api_version.into(),
-        kind: kind.into(),
-        plural: plural.into(),
+fn resource_of(part: Part) -> ApiResource {
+    match part {
+        Part::Pods => resource("", "v1", "Pod", "pods"),
+        Part::Revisions => resource("apps", "v1", "ControllerRevision", "controllerrevisions"),
+        Part::Nodes => resource("", "v1", "Node", "nodes"),
     }
 }
 

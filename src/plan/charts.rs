@@ -1,12 +1,11 @@
 //! Charts at a path: their files at both states.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
+use super::{Sides, State, gates};
 use crate::api::Engine;
-use crate::package::content::chart_content;
-use crate::package::definition::{ChartSource, Component, PathChart};
-
-use super::{Id, Sides, State, gates, id};
+use crate::package::definition::{ChartSource, Component, PathChart, RelativePath};
+use crate::translate::Compiled;
 
 /// What was found of a Package's charts.
 #[derive(Default)]
@@ -27,7 +26,7 @@ pub fn findings(sides: &Sides<'_>) -> Findings {
         let before = gates::component(&from.definition, component.name.as_str());
         let Some((before, after)) = before.and_then(path).zip(path(component)) else { continue };
         let same_version = version(before) == version(after);
-        if before.path != after.path || !same_version || !differ(sides, before, after) {
+        if before.path != after.path || !same_version || !sides.edited.contains(&after.path) {
             continue;
         }
         let name = component.name.to_string();
@@ -45,16 +44,20 @@ pub fn findings(sides: &Sides<'_>) -> Findings {
     found
 }
 
-/// Packages with a chart whose files change, wherever that is.
-pub fn touched(from: State<'_>, to: State<'_>) -> BTreeSet<Id> {
-    let mut known: BTreeMap<String, bool> = BTreeMap::new();
-    let mut differs = |chart: &PathChart| {
-        let path = chart.path.as_str();
-        *known.entry(path.to_owned()).or_insert_with(|| content(from, path) != content(to, path))
-    };
-    let touched =
-        to.packages.iter().filter(|package| package.definition.components.iter().filter_map(path).any(&mut differs));
-    touched.map(id).collect()
+/// Paths of charts of the second state whose files are others in the first.
+pub fn edited(from: State<'_>, to: State<'_>) -> BTreeSet<RelativePath> {
+    let digest = |state: State<'_>, path: &RelativePath| (state.charts)(path).map(|content| content.digest).ok();
+    let named: BTreeSet<&RelativePath> = to.packages.iter().flat_map(paths).collect();
+    named.into_iter().filter(|path| digest(from, path) != digest(to, path)).cloned().collect()
+}
+
+/// Whether files of one of its charts change.
+pub fn is_edited(package: &Compiled, edited: &BTreeSet<RelativePath>) -> bool {
+    paths(package).any(|path| edited.contains(path))
+}
+
+fn paths(package: &Compiled) -> impl Iterator<Item = &RelativePath> {
+    package.definition.components.iter().filter_map(path).map(|chart| &chart.path)
 }
 
 fn path(component: &Component) -> Option<&PathChart> {
@@ -67,13 +70,4 @@ fn path(component: &Component) -> Option<&PathChart> {
 fn version(chart: &PathChart) -> &str {
     let stated = chart.source.as_ref().and_then(|source| source.chart_version.as_deref());
     stated.or_else(|| chart.chart_version.as_ref().map(|version| version.as_written())).unwrap_or_default()
-}
-
-fn differ(sides: &Sides<'_>, before: &PathChart, after: &PathChart) -> bool {
-    content(sides.states.0, before.path.as_str()) != content(sides.states.1, after.path.as_str())
-}
-
-/// Digest of a chart's files; `None` if there is no chart.
-fn content(state: State<'_>, path: &str) -> Option<String> {
-    chart_content(state.charts, path).map(|content| content.digest).ok()
 }

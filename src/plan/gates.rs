@@ -1,6 +1,7 @@
 //! What a step waits for, in words.
 
 use crate::package::definition::{Component, Definition, ReadyTest, ReadyWhen};
+use crate::rehearse::scene::chart_version;
 
 /// What being verified means for a component.
 pub fn verified(definition: &Definition, name: &str) -> Vec<String> {
@@ -17,11 +18,6 @@ pub fn verified(definition: &Definition, name: &str) -> Vec<String> {
 
 pub fn component<'a>(definition: &'a Definition, name: &str) -> Option<&'a Component> {
     definition.components.iter().find(|component| component.name.as_str() == name)
-}
-
-/// Version of a component's chart as it is written; empty if nobody says.
-pub fn chart_version(component: &Component) -> &str {
-    crate::rehearse::scene::chart_version(component)
 }
 
 fn told(entry: &ReadyWhen) -> String {

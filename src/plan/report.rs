@@ -10,6 +10,8 @@ pub use text::write_text;
 
 use serde_json::Value;
 
+use crate::report::diff::short;
+
 use super::{Action, Change, FailureAction, FieldChange, PackagePlan, RequirementState, Step};
 
 /// `1.8.0 → 1.9.0`, or the one there is.
@@ -73,13 +75,7 @@ fn sign(state: RequirementState) -> &'static str {
 const SHOWN: usize = 60;
 
 fn change(change: &FieldChange) -> String {
-    let short = |value: &Value| {
-        let text = value.to_string();
-        match text.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-            None => text,
-        }
-    };
+    let short = |value: &Value| short(value, SHOWN);
     match (&change.from, &change.to) {
         (Some(from), Some(to)) => format!("{}: {} → {}", change.path, short(from), short(to)),
         (None, Some(to)) => format!("{}: {} (new)", change.path, short(to)),

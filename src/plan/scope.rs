@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::{Id, id};
-use crate::package::definition::Requirement;
+use super::{Id, charts, id};
+use crate::package::definition::{RelativePath, Requirement};
 use crate::rehearse::scene::Scene;
 use crate::translate::Compiled;
 
@@ -15,18 +15,19 @@ pub struct Scope {
     pub changed: Vec<Id>,
     /// What is said of it.
     pub notes: Vec<String>,
-    before: Vec<Compiled>,
-    after: Vec<Compiled>,
+    /// What is played of the two states.
+    pub scene: Scene,
 }
 
 impl Scope {
-    /// `touched` names Packages that change although they say the same.
-    pub fn of(from: &[Compiled], to: &[Compiled], touched: &BTreeSet<Id>) -> Self {
+    /// `edited` has the paths of charts whose files change: with them changes a
+    /// Package that says the same.
+    pub fn of(from: &[Compiled], to: &[Compiled], edited: &BTreeSet<RelativePath>) -> Self {
         let before: BTreeMap<Id, &Compiled> = from.iter().map(|package| (id(package), package)).collect();
         let after: BTreeMap<Id, &Compiled> = to.iter().map(|package| (id(package), package)).collect();
         let ids: BTreeSet<&Id> = before.keys().chain(after.keys()).collect();
         let differs = |id: &&&Id| match (before.get(**id), after.get(**id)) {
-            (Some(before), Some(after)) => touched.contains(**id) || !is_same(before, after),
+            (Some(before), Some(after)) => charts::is_edited(after, edited) || !is_same(before, after),
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
         };
@@ -41,19 +42,15 @@ impl Scope {
         let notes = unknown
             .into_iter()
             .map(|name| format!("package {name} is required and is not among these files: it is taken to be there"));
-        Self { changed, notes: notes.collect(), before: kept(from).into_iter().map(running).collect(), after }
-    }
-
-    pub fn scene(&self) -> Scene {
-        Scene { before: self.before.clone(), after: self.after.clone(), ..Scene::default() }
+        let before = kept(from).into_iter().map(running).collect();
+        Self { changed, notes: notes.collect(), scene: Scene { before, after, ..Scene::default() } }
     }
 }
 
 /// Whether two states of a Package ask for the same. The commit that charts at
 /// a path come from says nothing by itself.
 fn is_same(before: &Compiled, after: &Compiled) -> bool {
-    before.definition.components.len() == after.definition.components.len()
-        && without_commit(&before.object) == without_commit(&after.object)
+    without_commit(&before.object) == without_commit(&after.object)
 }
 
 fn without_commit(object: &Map<String, Value>) -> Value {

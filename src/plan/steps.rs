@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Action, FieldChange, Sides, Step, gates};
 use crate::package::definition::{Component, Definition};
+use crate::rehearse::scene::chart_version;
 use crate::rehearse::timeline::{Moment, What};
 
 /// The steps in order.
@@ -59,11 +60,7 @@ impl Walk<'_> {
             What::Uninstalls if self.is_wanted(component) => {
                 self.replaced.insert(component.to_owned());
             }
-            What::Uninstalls => {
-                if !self.has(component, Action::Remove) {
-                    self.add(Action::Remove, component, (None, None), &[]);
-                }
-            }
+            What::Uninstalls => self.add(Action::Remove, component, (None, None), &[]),
             What::HandsOver => {
                 if let Some(component) = self.definition(false).and_then(|from| gates::component(from, component)) {
                     let release = release(component);
@@ -113,12 +110,8 @@ impl Walk<'_> {
         others.filter(|other| !other.hook).any(|other| self::release(other) == release)
     }
 
-    fn has(&self, component: &str, action: Action) -> bool {
-        self.steps.iter().any(|step| step.component == component && step.action == action)
-    }
-
     fn add(&mut self, action: Action, component: &str, versions: (Option<String>, Option<String>), after: &[String]) {
-        if self.has(component, action) {
+        if self.steps.iter().any(|step| step.component == component && step.action == action) {
             return;
         }
         let step = Step {
@@ -141,7 +134,7 @@ impl Walk<'_> {
         let package = |after: bool| self.definition(after).map(|definition| definition.version.to_string());
         let chart = |after: bool| {
             let component = self.definition(after).and_then(|definition| gates::component(definition, component));
-            component.map(|component| gates::chart_version(component).to_owned()).filter(|version| !version.is_empty())
+            component.map(|component| chart_version(component).to_owned()).filter(|version| !version.is_empty())
         };
         match action {
             Action::RunHook => (package(false), package(true)),

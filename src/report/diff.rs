@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// Fields of a Package's spec that others than its author write: the engine is
-/// set, and the source of `path` charts stated, where a Package is compiled.
-const WRITTEN_BY_OTHERS: [&str; 2] = ["engine", "source"];
+/// Field of a Package's spec that is set where a Package is compiled.
+const ENGINE: &str = "engine";
+/// The same for a component: where the chart at a `path` comes from.
+const SOURCE: &str = "source";
 
 /// One changed field.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,13 +31,16 @@ pub fn changes(live: &Map<String, Value>, wanted: &Map<String, Value>) -> Vec<Ch
         (spec, by_name(components))
     };
     let ((live, live_components), (wanted, wanted_components)) = (without(live), without(wanted));
-    compare("", Some(&live.into()), Some(&wanted.into()), &mut found);
+    let (live, wanted) = (Value::from(live), Value::from(wanted));
+    compare("", Some(&as_written(&live, &wanted, ENGINE)), Some(&wanted), &mut found);
     let names: Vec<&String> = live_components.keys().chain(wanted_components.keys()).collect();
     let mut seen = std::collections::BTreeSet::new();
     for name in names.into_iter().filter(|name| seen.insert((*name).clone())) {
         let path = format!("components.{name}");
         match (live_components.get(name), wanted_components.get(name)) {
-            (Some(live), Some(wanted)) => compare(&path, Some(live), Some(wanted), &mut found),
+            (Some(live), Some(wanted)) => {
+                compare(&path, Some(&as_written(live, wanted, SOURCE)), Some(wanted), &mut found);
+            }
             (live, wanted) => found.push(Change { path, from: live.cloned(), to: wanted.cloned() }),
         }
     }
@@ -48,16 +52,21 @@ fn by_name(components: Vec<Value>) -> BTreeMap<String, Value> {
     components.into_iter().map(|component| (name(&component), component)).collect()
 }
 
+/// What is live, but for a field that its author leaves to others.
+fn as_written(live: &Value, wanted: &Value, field: &str) -> Value {
+    let mut live = live.clone();
+    if let Some(map) = live.as_object_mut().filter(|_| wanted.get(field).is_none()) {
+        map.shift_remove(field);
+    }
+    live
+}
+
 fn compare(path: &str, live: Option<&Value>, wanted: Option<&Value>, found: &mut Vec<Change>) {
     match (live, wanted) {
         (Some(Value::Object(live)), Some(Value::Object(wanted))) => {
             let mut keys: Vec<&String> = wanted.keys().collect();
             keys.extend(live.keys().filter(|key| !wanted.contains_key(*key)));
             for key in keys {
-                let missing = !wanted.contains_key(key);
-                if missing && WRITTEN_BY_OTHERS.contains(&key.as_str()) {
-                    continue;
-                }
                 let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 compare(&below, live.get(key), wanted.get(key), found);
             }
@@ -79,23 +88,26 @@ pub fn write(name: &str, live: Option<&Map<String, Value>>, wanted: &Map<String,
     if changes.is_empty() {
         return String::new();
     }
+    let shown = |value: &Value| short(value, LONGEST);
     let mut text = format!("{name}:\n");
     for change in changes {
         let _ = match (&change.from, &change.to) {
-            (None, Some(to)) => writeln!(text, "  + {}: {}", change.path, short(to)),
-            (Some(from), None) => writeln!(text, "  - {}: {}", change.path, short(from)),
-            (Some(from), Some(to)) => writeln!(text, "  ~ {}: {} -> {}", change.path, short(from), short(to)),
+            (None, Some(to)) => writeln!(text, "  + {}: {}", change.path, shown(to)),
+            (Some(from), None) => writeln!(text, "  - {}: {}", change.path, shown(from)),
+            (Some(from), Some(to)) => writeln!(text, "  ~ {}: {} -> {}", change.path, shown(from), shown(to)),
             (None, None) => Ok(()),
         };
     }
     text
 }
 
-/// A value on one line of bounded length.
-fn short(value: &Value) -> String {
-    const LONGEST: usize = 80;
+/// So many characters of a value are shown.
+const LONGEST: usize = 80;
+
+/// A value on one line, cut after so many characters.
+pub fn short(value: &Value, longest: usize) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }

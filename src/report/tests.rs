@@ -230,6 +230,17 @@ fn a_difference_names_every_changed_field() {
 }
 
 #[test]
+fn values_are_shown_whatever_they_are_called() {
+    let with = |values: Value| spec(json!({"components": [{"name": "db", "values": values}]}));
+    let live = with(json!({"engine": "x", "source": "y", "size": 1}));
+    insta::assert_snapshot!(diff::write("packages/shop", Some(&live), &with(json!({"size": 1}))), @r#"
+    packages/shop:
+      - components.db.values.engine: "x"
+      - components.db.values.source: "y"
+    "#);
+}
+
+#[test]
 fn what_is_the_same_is_not_mentioned() {
     let live = spec(json!({"version": "1.0.0", "engine": "argo", "components": []}));
     let wanted = spec(json!({"version": "1.0.0", "components": []}));

@@ -2,126 +2,34 @@
 //! remembered before it is written, and where they stand. What is to be done for
 //! one of them is [`canary::decide`]'s to say.
 
+mod places;
+mod told;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::decision::{Action, RolloutEvent, RolloutEventReason as Told};
+use super::decision::Action;
 use super::evidence::Remembered;
-use super::live::Live;
-use super::needs::{Depth, Needs, is_moving};
-use super::release;
-use super::snapshot::{RevisionView, Snapshot};
+use super::needs::is_moving;
 use super::turn::{Limits, Standing, short};
 use super::work::Work;
 use crate::api::{Engine, RecordedComponent, RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord};
 use crate::canary::guard::{Policies, Unguarded};
 use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Pace;
-use crate::canary::{self, Calm, Moment, Observation, Settings, Sight, estimate};
+use crate::canary::{self, Moment, Observation, Settings, Sight, estimate};
 use crate::engine::{Manifest, ObjectKey, keeps_the_first_step_small};
 use crate::ready::release::ReleaseState;
 
-const APPS: &str = "apps/v1";
-const KIND: &str = "DaemonSet";
+pub(crate) use places::needed;
+use places::{Places, has_lost_it, id, is_of, places, unnamed, watched};
+use told::tell;
+
 /// Where the guard's policies are.
 const MANIFESTS: &str = "manifests/canary";
 
-/// The DaemonSets of a component, as its engine or the Package names them.
-enum Places {
-    /// These.
-    Known(Vec<ObjectKey>),
-    /// The engine does not say what the release has; the message says what to do.
-    Unknown(String),
-}
-
-/// Asks for the DaemonSets behind a canary, closely as long as they may be in
-/// the middle of a rollout.
-pub(crate) fn needed(snapshot: &Snapshot, needs: &mut Needs) {
-    let Some(latest) = snapshot.revisions.last().filter(|_| !snapshot.package.deleting) else { return };
-    let back = latest.status.rollback.as_ref().map(|rollback| rollback.to);
-    let back = back.and_then(|number| snapshot.revisions.iter().find(|revision| revision.number() == number));
-    for revision in back.into_iter().chain([latest]) {
-        for component in revision.spec.components.iter().filter(|component| component.canary.is_some()) {
-            needs.guarded.insert(component.release.namespace.clone());
-            for key in watched(snapshot, component) {
-                let depth = depth(latest, component, &key);
-                needs.guarded.insert(key.namespace.clone());
-                needs.daemon_sets.insert(key, depth);
-            }
-        }
-    }
-    for component in latest.spec.components.iter().filter(|component| has_lost_it(snapshot, component)) {
-        let former = watched(snapshot, component);
-        former.into_iter().for_each(|key| {
-            needs.daemon_sets.entry(key).or_insert(Depth::Alone);
-        });
-    }
-    if let Ok(definition) = &snapshot.package.definition {
-        let canaried = definition.components.iter().filter(|component| component.canary.is_some());
-        needs.guarded.extend(canaried.map(|component| component.namespace.to_string()));
-    }
-}
-
-/// Whether a component had a canary, as far as revisions are kept.
-fn has_lost_it(snapshot: &Snapshot, component: &RecordedComponent) -> bool {
-    let had = |revision: &RevisionView| revision.component(&component.name).is_some_and(|known| known.canary.is_some());
-    component.canary.is_none() && snapshot.revisions.iter().any(had)
-}
-
-fn watched(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
-    let key = release::object_key(component);
-    let child = snapshot.children.iter().find(|child| Some(child.key()) == key.as_ref());
-    match child.map(|child| places(child, component)) {
-        Some(Places::Known(keys)) => keys,
-        Some(Places::Unknown(_)) | None => Vec::new(),
-    }
-}
-
-fn depth(latest: &RevisionView, component: &RecordedComponent, key: &ObjectKey) -> Depth {
-    let awaited = latest.record(&component.name).is_none_or(|record| record.verified_at.is_none());
-    let known = latest.status.rollouts.iter().find(|record| is_of(record, component, key));
-    match known.and_then(Calm::after) {
-        Some(calm) if !(awaited && is_moving(latest)) => Depth::UnlessCalm(calm),
-        Some(_) | None => Depth::Full,
-    }
-}
-
-/// What the engine says the release has, of what the Package names.
-fn places(child: &Live, component: &RecordedComponent) -> Places {
-    let named = component.canary.as_ref().map(|canary| canary.daemon_sets.as_slice()).unwrap_or_default();
-    let is_named = |key: &ObjectKey| named.is_empty() || named.contains(&key.name);
-    match release::known_objects_of(child) {
-        Some(objects) => {
-            let own = objects.into_iter().filter(|key| key.kind == KIND && key.api_version == APPS);
-            Places::Known(own.filter(is_named).collect())
-        }
-        None if named.is_empty() => Places::Unknown(format!(
-            "{} does not say yet which objects the release has: before helm-controller 1.5 they must be named in canary.daemonSets",
-            child.name()
-        )),
-        None => {
-            let namespace = &component.release.namespace;
-            let key = |name: &String| ObjectKey {
-                api_version: APPS.into(),
-                kind: KIND.into(),
-                namespace: namespace.clone(),
-                name: name.clone(),
-            };
-            Places::Known(named.iter().map(key).collect())
-        }
-    }
-}
-
 fn settings(component: &RecordedComponent) -> Option<Settings> {
     component.canary.as_ref().map(Settings::from)
-}
-
-fn id(key: &ObjectKey) -> String {
-    format!("{}/{}", key.namespace, key.name)
-}
-
-fn is_of(record: &RolloutRecord, component: &RecordedComponent, key: &ObjectKey) -> bool {
-    record.component == component.name && record.daemon_set == id(key)
 }
 
 /// The record of a DaemonSet. One that had not ended in an earlier revision is
@@ -310,13 +218,6 @@ pub(crate) fn judge(
     })
 }
 
-/// A DaemonSet that the Package names and the release does not have.
-fn unnamed(component: &RecordedComponent, keys: &[ObjectKey]) -> Option<String> {
-    let named = component.canary.iter().flat_map(|canary| &canary.daemon_sets);
-    let missing = named.into_iter().find(|name| !keys.iter().any(|key| key.name == **name))?;
-    Some(format!("canary.daemonSets names `{missing}`, which the release does not have"))
-}
-
 fn weight(standing: &Standing) -> u8 {
     match standing {
         Standing::Verified => 0,
@@ -398,44 +299,6 @@ fn put(work: &mut Work<'_>, record: RolloutRecord) {
     }
 }
 
-/// What a change of the record is told as.
-fn tell(work: &mut Work<'_>, key: &ObjectKey, before: &RolloutRecord, after: &RolloutRecord) {
-    let is_news = before.phase != after.phase || before.reason != after.reason;
-    let reason = match (after.phase, after.reason) {
-        (RolloutPhase::Failed, _) if before.phase != RolloutPhase::Failed => Told::FailedUpdate,
-        (RolloutPhase::Started, Some(RolloutReason::Superseded)) if is_news => Told::RolloutSuperseded,
-        (RolloutPhase::Canary, Some(RolloutReason::Soaking)) if is_news => Told::CanaryReady,
-        (RolloutPhase::Canary, _) if before.phase != RolloutPhase::Canary => Told::CanaryStarted,
-        (RolloutPhase::Increasing, _) if before.step != after.step || before.phase != after.phase => {
-            Told::RolloutExpanding
-        }
-        (RolloutPhase::Successful, reason) if is_news && is_rollout(before) => match reason {
-            Some(RolloutReason::NodesExcluded) => Told::NodesExcluded,
-            _ => Told::RolloutCompleted,
-        },
-        _ => return,
-    };
-    let name = &after.daemon_set;
-    let detail = after.message.as_deref().unwrap_or("every node runs the new template");
-    let message = match reason {
-        Told::FailedUpdate => format!("daemonSet {} rollout failed: {detail}", key.name),
-        Told::CanaryStarted
-        | Told::CanaryReady
-        | Told::RolloutExpanding
-        | Told::RolloutCompleted
-        | Told::RolloutSuperseded
-        | Told::NodesExcluded => format!("DaemonSet {name}: {detail}"),
-    };
-    let uid = after.uid.clone().or_else(|| before.uid.clone()).unwrap_or_default();
-    work.rollout_events.push(RolloutEvent { daemon_set: key.clone(), uid, reason, message });
-}
-
-/// Whether a record is that of a rollout that has begun: the first look at what
-/// has run for long is not worth telling.
-fn is_rollout(record: &RolloutRecord) -> bool {
-    record.revision.is_some()
-}
-
 /// Nothing moves for now: no further pod of an open rollout dies.
 pub(crate) fn pause(work: &mut Work<'_>) {
     if !is_moving(work.latest) {
@@ -502,8 +365,7 @@ pub(crate) fn retry(work: &mut Work<'_>) {
     }
 }
 
-/// What is on record, and to be done, of rollouts: kept where a look leads
-/// nowhere else.
+/// Whether something is done about a rollout, and not about a release.
 pub(crate) fn is_rollout_action(action: &Action) -> bool {
     matches!(action, Action::Rollout(_))
 }

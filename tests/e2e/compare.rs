@@ -11,7 +11,7 @@ use crate::parent::{Parent, README};
 use crate::support::bench::Bench;
 use crate::support::cluster;
 use crate::support::recorder::{Entry, Recorder, describe};
-use crate::support::windlass;
+use crate::support::windlass::{self, chain};
 
 const HELM: (&str, &str) = ("helm.toolkit.fluxcd.io/v2", "HelmRelease");
 const APPLICATION: (&str, &str) = ("argoproj.io/v1alpha1", "Application");
@@ -125,14 +125,13 @@ impl Chain {
 }
 
 fn spec(charts: &str, version: &str) -> Value {
-    let component = |(position, name): (usize, &&str)| {
-        let depends_on: Vec<&str> = CHAIN[..position].iter().rev().take(1).copied().collect();
+    let component = |(name, depends_on): (&str, Vec<&str>)| {
         json!({
             "name": name, "chart": {"repository": charts, "name": "conf", "version": version},
             "install": {"dependsOn": depends_on},
         })
     };
-    json!({"version": version, "components": CHAIN.iter().enumerate().map(component).collect::<Vec<_>>()})
+    json!({"version": version, "components": chain(&CHAIN).map(component).collect::<Vec<_>>()})
 }
 
 /// Flux as it is by default: it looks at a dependency again after 30 s.

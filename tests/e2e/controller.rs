@@ -11,6 +11,7 @@ use crate::support::cluster::to_json;
 use crate::support::processes::Process;
 use crate::support::recorder::{Change, Entry, Recorder, describe, first};
 use crate::support::wait::until;
+use crate::support::windlass::chain;
 
 const HELM: (&str, &str) = ("helm.toolkit.fluxcd.io/v2", "HelmRelease");
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
@@ -82,15 +83,14 @@ impl<'a> Stage<'a> {
 
     async fn wants(&self, version: &str) {
         let repository = &self.bench.charts().await.url;
-        let component = |(position, name): (usize, &&str)| {
-            let depends_on: Vec<&str> = CHAIN[..position].iter().rev().take(1).copied().collect();
+        let component = |(name, depends_on): (&str, Vec<&str>)| {
             json!({
                 "name": name,
                 "chart": {"repository": repository, "name": "conf", "version": version},
                 "install": {"dependsOn": depends_on},
             })
         };
-        let components: Vec<Value> = CHAIN.iter().enumerate().map(component).collect();
+        let components: Vec<Value> = chain(&CHAIN).map(component).collect();
         let package = json!({
             // Argo CD may be there for other tests.
             "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": self.name},

@@ -12,6 +12,7 @@ use crate::support::cluster::to_json;
 use crate::support::processes::Process;
 use crate::support::proxy::Proxy;
 use crate::support::recorder::{Change, Entry, Recorder, describe, first};
+use crate::support::windlass::chain;
 
 const HELM: (&str, &str) = ("helm.toolkit.fluxcd.io/v2", "HelmRelease");
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
@@ -60,65 +61,58 @@ pub async fn writes_that_fail_or_whose_answers_are_lost_change_nothing(bench: &B
 }
 
 pub async fn lost_watches_and_an_absent_api_server_change_nothing(bench: &Bench) {
-    let stage = Stage::set(bench, "cut").await;
-    let (proxy, _controller, _directory) = stage.controller_through_proxy().await;
-    stage.wants("1.0.0").await;
-    stage.runs("1.0.0").await;
-    stage.wants("1.1.0").await;
-    let disturb = async {
-        for round in 0.. {
-            let before = stage.writes();
-            stage.another_write(before).await;
-            proxy.cut();
-            if round == 3 {
-                proxy.set_down(true);
-                tokio::time::sleep(Duration::from_secs(3)).await;
-                proxy.set_down(false);
-            }
+    upgraded_while(bench, "cut", DEADLINE, async |_, proxy, round| {
+        proxy.cut();
+        if round == 3 {
+            stays_away(proxy, Duration::from_secs(3)).await;
         }
-    };
-    tokio::select! {
-        () = disturb => {}
-        () = stage.runs("1.1.0") => {}
-    }
-    stage.judge().await;
+    })
+    .await;
 }
 
 /// For longer than any watch or retry is patient; and with nothing left to begin from again.
 pub async fn a_long_absence_and_a_forgotten_history_change_nothing(bench: &Bench) {
-    let stage = Stage::set(bench, "absent").await;
+    upgraded_while(bench, "absent", Duration::from_secs(240), async |stage, proxy, round| match round {
+        3 => stays_away(proxy, Duration::from_secs(20)).await,
+        6 | 9 => {
+            bench.control_plane().await.compact().await;
+            proxy.expire(12);
+        }
+        12 => {
+            stage.helm_controller.signal(Signal::STOP);
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            stage.helm_controller.signal(Signal::CONT);
+        }
+        _ => {}
+    })
+    .await;
+}
+
+/// An upgrade during which something happens after each write; it gets the number of the write.
+async fn upgraded_while(bench: &Bench, name: &str, within: Duration, happens: impl AsyncFn(&Stage<'_>, &Proxy, usize)) {
+    let stage = Stage::set(bench, name).await;
     let (proxy, _controller, _directory) = stage.controller_through_proxy().await;
     stage.wants("1.0.0").await;
     stage.runs("1.0.0").await;
     stage.wants("1.1.0").await;
     let disturb = async {
         for round in 0.. {
-            let before = stage.writes();
-            stage.another_write(before).await;
-            match round {
-                3 => {
-                    proxy.set_down(true);
-                    tokio::time::sleep(Duration::from_secs(20)).await;
-                    proxy.set_down(false);
-                }
-                6 | 9 => {
-                    bench.control_plane().await.compact().await;
-                    proxy.expire(12);
-                }
-                12 => {
-                    stage.helm_controller.signal(Signal::STOP);
-                    tokio::time::sleep(Duration::from_secs(60)).await;
-                    stage.helm_controller.signal(Signal::CONT);
-                }
-                _ => {}
-            }
+            stage.another_write(stage.writes()).await;
+            happens(&stage, &proxy, round).await;
         }
     };
     tokio::select! {
         () = disturb => {}
-        () = stage.runs_within("1.1.0", Duration::from_secs(240)) => {}
+        () = stage.runs_within("1.1.0", within) => {}
     }
     stage.judge().await;
+}
+
+/// Nobody answers for a while.
+async fn stays_away(proxy: &Proxy, duration: Duration) {
+    proxy.set_down(true);
+    tokio::time::sleep(duration).await;
+    proxy.set_down(false);
 }
 
 pub async fn of_two_controllers_one_acts_and_the_other_takes_over(bench: &Bench) {
@@ -178,11 +172,8 @@ impl<'a> Stage<'a> {
 
     async fn wants(&self, version: &str) {
         let chart = |name: &str| json!({"repository": self.charts, "name": name, "version": version});
-        let component = |(position, name): (usize, &&str)| {
-            let depends_on: Vec<&str> = CHAIN[..position].iter().rev().take(1).copied().collect();
-            json!({"name": name, "chart": chart("conf"), "install": {"dependsOn": depends_on}})
-        };
-        let mut components: Vec<Value> = CHAIN.iter().enumerate().map(component).collect();
+        let component = |(name, depends_on): (&str, Vec<&str>)| json!({"name": name, "chart": chart("conf"), "install": {"dependsOn": depends_on}});
+        let mut components: Vec<Value> = chain(&CHAIN).map(component).collect();
         components.push(json!({"name": "migrate", "chart": chart("migrate"), "install": {"phase": "PreUpgrade"}}));
         let package = json!({
             "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": self.name},

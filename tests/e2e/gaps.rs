@@ -9,6 +9,7 @@ use crate::support::bench::Bench;
 use crate::support::cluster::to_json;
 use crate::support::recorder::{Entry, Recorder, describe};
 use crate::support::wait::until;
+use crate::support::windlass::chain;
 
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const HELM_RELEASE: (&str, &str) = ("helm.toolkit.fluxcd.io/v2", "HelmRelease");
@@ -82,15 +83,14 @@ fn gap(before: &[&Entry], after: &[&Entry], is_ready: impl Fn(&[&Value]) -> bool
 
 async fn wants(bench: &Bench, namespace: &str, engine: &str, note: &str) {
     let repository = &bench.charts().await.url;
-    let component = |(position, name): (usize, &&str)| {
-        let depends_on: Vec<&str> = CHAIN[..position].iter().rev().take(1).copied().collect();
+    let component = |(name, depends_on): (&str, Vec<&str>)| {
         json!({
             "name": name, "values": {"note": note},
             "chart": {"repository": repository, "name": "conf", "version": "1.0.0"},
             "install": {"dependsOn": depends_on},
         })
     };
-    let components: Vec<Value> = CHAIN.iter().enumerate().map(component).collect();
+    let components: Vec<Value> = chain(&CHAIN).map(component).collect();
     let package = json!({
         "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": namespace},
         "spec": {"version": "1.0.0", "engine": engine, "components": components},

@@ -11,6 +11,7 @@ use crate::support::cluster::to_json;
 use crate::support::processes::{Process, Program};
 use crate::support::tools::repository;
 use crate::support::wait::until;
+use crate::support::windlass::static_binary;
 
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const INSIDE: &str = "/usr/local/bin/windlass";
@@ -51,10 +52,7 @@ struct Root(tempfile::TempDir);
 impl Root {
     /// Made by `make static`, which `make e2e` runs before.
     fn with_the_binary() -> Self {
-        let told = Command::new("make").args(["--silent", "static-path"]).current_dir(repository()).output();
-        let told = told.expect("make");
-        let binary = repository().join(String::from_utf8_lossy(&told.stdout).trim());
-        assert!(binary.is_file(), "{} is missing: make static", binary.display());
+        let binary = static_binary();
         let size = binary.metadata().expect("its size").len();
         eprintln!("bench: the static binary has {size} bytes");
         let root = Self(tempfile::tempdir().expect("a directory"));

@@ -3,7 +3,6 @@
 //! The releases are played: their status is written as soon as their spec is seen.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -15,10 +14,9 @@ use tokio::task::JoinSet;
 
 use crate::support::bench::Bench;
 use crate::support::cluster::to_json;
-use crate::support::http;
 use crate::support::processes::{Process, Program};
-use crate::support::tools::repository;
 use crate::support::wait::until_true;
+use crate::support::windlass::{chain, metrics, static_binary, sum, writes};
 
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const HELM_RELEASE: (&str, &str) = ("helm.toolkit.fluxcd.io/v2", "HelmRelease");
@@ -84,11 +82,9 @@ struct Scene<'a> {
 impl Scene<'_> {
     /// The optimised program, as it is shipped.
     async fn controller(&self) -> Controller {
-        let told =
-            std::process::Command::new("make").args(["--silent", "static-path"]).current_dir(repository()).output();
-        let binary = repository().join(String::from_utf8_lossy(&told.expect("make").stdout).trim());
+        let binary = static_binary();
         let kubeconfig = &self.bench.control_plane().await.kubeconfig;
-        let program = || Program::new("controller-scale", PathBuf::from(&binary)).env_path("KUBECONFIG", kubeconfig);
+        let program = || Program::new("controller-scale", binary.clone()).env_path("KUBECONFIG", kubeconfig);
         let (port, process) = self.bench.controller_on_port(program, &self.namespace, &["--lease-namespace="]).await;
         Controller { port, pid: process.pid().await, process }
     }
@@ -125,15 +121,14 @@ fn is_ready(package: &Value) -> bool {
 }
 
 fn package(repository: &str, number: usize, note: &str) -> Value {
-    let component = |(position, name): (usize, &&str)| {
-        let depends_on: Vec<&str> = COMPONENTS[..position].iter().rev().take(1).copied().collect();
+    let component = |(name, depends_on): (&str, Vec<&str>)| {
         json!({
             "name": name, "values": {"note": note, "replicas": 3, "resources": {"limits": {"memory": "64Mi"}}},
             "chart": {"repository": repository, "name": "conf", "version": "1.0.0"},
             "install": {"dependsOn": depends_on, "releaseName": format!("p{number}-{name}")},
         })
     };
-    let components: Vec<Value> = COMPONENTS.iter().enumerate().map(component).collect();
+    let components: Vec<Value> = chain(&COMPONENTS).map(component).collect();
     json!({
         "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": format!("p{number}")},
         "spec": {"version": "1.0.0", "engine": "flux", "components": components},
@@ -198,7 +193,7 @@ struct Idle {
 
 impl Controller {
     async fn metrics(&self) -> BTreeMap<String, f64> {
-        samples(&http::get(self.port, "/metrics").await.expect("metrics"))
+        metrics(self.port).await
     }
 
     async fn tell(&self, when: &str) {
@@ -283,22 +278,6 @@ async fn lists(bench: &Bench) -> u64 {
     };
     let count = |line: &str| line.rsplit_once(' ').and_then(|(_, number)| number.parse::<f64>().ok());
     text.lines().filter(of_ours).filter_map(count).sum::<f64>() as u64
-}
-
-fn samples(text: &str) -> BTreeMap<String, f64> {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .filter_map(|line| line.rsplit_once(' '))
-        .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
-        .collect()
-}
-
-fn sum(samples: &BTreeMap<String, f64>, prefix: &str) -> f64 {
-    samples.iter().filter(|(name, _)| name.starts_with(prefix)).map(|(_, value)| value).sum()
-}
-
-fn writes(samples: &BTreeMap<String, f64>) -> u64 {
-    sum(samples, "windlass_api_writes_total") as u64
 }
 
 /// Upper bound of the bucket that a share of the looks in between is in.

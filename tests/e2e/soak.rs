@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::support::bench::Bench;
 use crate::support::cluster::to_json;
-use crate::support::http;
 use crate::support::processes::Program;
 use crate::support::recorder::{Entry, Recorder};
 use crate::support::wait::until;
+use crate::support::windlass::{metrics, writes};
 
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const WATCHED: [(&str, &str); 6] = [
@@ -79,11 +79,8 @@ fn is_a_look_of_argo_cd(entry: &&Entry) -> bool {
     entry.kind == "Application" && last.is_some_and(|manager| manager["manager"] != "windlass")
 }
 
-/// Windlass's own count of its writes.
 async fn written(port: u16) -> u64 {
-    let text = http::get(port, "/metrics").await.expect("metrics");
-    let lines = text.lines().filter(|line| line.starts_with("windlass_api_writes_total"));
-    lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum()
+    writes(&metrics(port).await)
 }
 
 async fn package(bench: &Bench, name: &str, engine: &str, version: &str) -> Value {

@@ -79,6 +79,14 @@ fn most_down(play: &Play, since: usize) -> usize {
     worst
 }
 
+/// A cluster in which 1.0.0 runs.
+fn installed(engine: Engine, policies: &[Policy], script: Script, canary: Value) -> Play {
+    let mut play = play(engine, policies, script);
+    play.commit("app", agents("1.0.0", canary));
+    play.until_ready("app");
+    play
+}
+
 fn images(play: &Play) -> Vec<String> {
     let pods = play.rehearsal.world.store.list("Pod");
     pods.map(|(_, pod)| at(pod, "/spec/containers/0/image").as_str().unwrap().to_owned()).collect()
@@ -126,9 +134,7 @@ fn an_upgrade_takes_one_node_first_and_the_next_component_waits_for_the_last(
 fn a_canary_that_crashes_costs_one_node_and_is_told_with_its_pod(#[case] engine: Engine) {
     let mut script = script();
     script.pods_behave("agent:2.0.0", "*", Fate::CrashesAtOnce);
-    let mut play = play(engine, &[Policy::Strict], script);
-    play.commit("app", agents("1.0.0", json!({})));
-    play.until_ready("app");
+    let mut play = installed(engine, &[Policy::Strict], script, json!({}));
     let position = play.position();
     play.commit("app", agents("2.0.0", json!({})));
     play.until("app", "UpgradeFailed");
@@ -152,9 +158,7 @@ fn a_canary_that_crashes_costs_one_node_and_is_told_with_its_pod(#[case] engine:
 fn a_fix_is_tried_on_the_node_that_is_down(#[case] engine: Engine) {
     let mut script = script();
     script.pods_behave("agent:2.0.0", "*", Fate::CannotPull);
-    let mut play = play(engine, &[Policy::Strict], script);
-    play.commit("app", agents("1.0.0", json!({})));
-    play.until_ready("app");
+    let mut play = installed(engine, &[Policy::Strict], script, json!({}));
     let position = play.position();
     play.commit("app", agents("2.0.0", json!({})));
     play.until("app", "UpgradeFailed");
@@ -170,9 +174,7 @@ fn a_fix_is_tried_on_the_node_that_is_down(#[case] engine: Engine) {
 fn a_failed_canary_is_rolled_back_where_that_is_safe(#[case] engine: Engine) {
     let mut script = script();
     script.pods_behave("agent:2.0.0", "*", Fate::InitCrashes);
-    let mut play = play(engine, &[Policy::Strict], script);
-    play.commit("app", agents("1.0.0", json!({})));
-    play.until_ready("app");
+    let mut play = installed(engine, &[Policy::Strict], script, json!({}));
     let position = play.position();
     let mut spec = agents("2.0.0", json!({}));
     spec["rollback"] = json!({"safe": true});
@@ -192,9 +194,7 @@ fn a_failed_canary_is_rolled_back_where_that_is_safe(#[case] engine: Engine) {
 fn a_late_crash_during_the_soak_costs_one_node() {
     let mut script = script();
     script.pods_behave("agent:2.0.0", "*", Fate::CrashesAfter(20_000));
-    let mut play = play(Engine::Flux, &[Policy::Strict], script);
-    play.commit("app", agents("1.0.0", json!({"maxRestarts": 0})));
-    play.until_ready("app");
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script, json!({"maxRestarts": 0}));
     let position = play.position();
     play.commit("app", agents("2.0.0", json!({"maxRestarts": 0})));
     play.until("app", "UpgradeFailed");
@@ -223,9 +223,7 @@ fn the_turn_is_given_the_time_that_the_rollout_takes() {
 /// On Argo CD self-heal would take it back.
 #[test]
 fn a_template_that_somebody_changes_by_hand_is_rolled_out_behind_a_canary_too() {
-    let mut play = play(Engine::Flux, &[Policy::Strict], script());
-    play.commit("app", agents("1.0.0", json!({})));
-    play.until_ready("app");
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), json!({}));
     play.rehearsal.run_for(60_000);
     let position = play.position();
     let restart =
@@ -263,9 +261,7 @@ fn a_suspended_package_freezes_its_rollout() {
 
 #[test]
 fn without_any_guard_nothing_is_written_and_what_to_do_is_said() {
-    let mut play = play(Engine::Flux, &[Policy::Strict], script());
-    play.commit("app", agents("1.0.0", json!({})));
-    play.until_ready("app");
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), json!({}));
     // The next release is made for the policy, which goes away before its turn.
     let mut spec = agents("2.0.0", json!({}));
     spec["components"][0]["install"]["dependsOn"] = json!(["first"]);
@@ -285,9 +281,7 @@ fn without_any_guard_nothing_is_written_and_what_to_do_is_said() {
 
 #[test]
 fn once_everything_is_done_nothing_is_written_any_more() {
-    let mut play = play(Engine::Flux, &[Policy::Strict], script());
-    play.commit("app", agents("1.0.0", json!({})));
-    play.until_ready("app");
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), json!({}));
     play.commit("app", agents("2.0.0", json!({})));
     play.until_ready("app");
     play.rehearsal.run_for(60_000);
@@ -299,9 +293,7 @@ fn once_everything_is_done_nothing_is_written_any_more() {
 
 #[test]
 fn a_component_that_loses_its_canary_is_taken_from_under_the_guard() {
-    let mut play = play(Engine::Flux, &[Policy::Strict], script());
-    play.commit("app", agents("1.0.0", json!({})));
-    play.until_ready("app");
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), json!({}));
     let label = |play: &Play| at(play.object(&key()).unwrap(), "/metadata/labels/windlass.dev~1canary").clone();
     assert_eq!(label(&play), "strict");
     play.commit(
