@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::sim::chart::{Care, Outcome, Script};
+use windlass::sim::chart::{Care, Outcome, Script, Template};
 use windlass::sim::{Change, Verb};
 
 use crate::play::{Play, at, component, kubevirt, kubevirt_script, package};
@@ -364,4 +364,24 @@ fn a_chart_that_never_comes_fails_the_upgrade() {
     play.commit("app", two("2.0.0"));
     play.until("app", "UpgradeFailed");
     assert!(play.message("app").contains("2.0.0\" not found"), "{}", play.message("app"));
+}
+
+/// The release waits for a workload, up to its timeout; what `failed` asks about
+/// has happened already.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn what_is_said_to_have_failed_is_not_waited_for(#[case] engine: Engine) {
+    let mut script = kubevirt_script(5000);
+    script.operators[0].care.insert("2.0.0".into(), Care::Fails);
+    script.charts.get_mut("kubevirt").unwrap().push(Template::deployment());
+    script.behave("kubevirt", "2.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("kubevirt", kubevirt("1.0.0", "1.0.0", "1.0.0", json!({})));
+    play.until_ready("kubevirt");
+    let began = play.rehearsal.now();
+    play.commit("kubevirt", kubevirt("2.0.0", "2.0.0", "2.0.0", json!({})));
+    play.until("kubevirt", "UpgradeFailed");
+    assert!(play.rehearsal.now() - began < 60_000, "{}", play.tell());
+    assert!(play.message("kubevirt").contains("object.status.phase == 'Failed'"), "{}", play.message("kubevirt"));
 }

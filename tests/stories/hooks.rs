@@ -180,3 +180,22 @@ fn a_hook_that_failed_was_started_whatever_is_asked_for_afterwards(#[case] engin
     play.until("app", "UpgradeFailed");
     assert!(play.message("app").contains("revision 2 (2.0.0) does not say rollback.safe"), "{}", play.message("app"));
 }
+
+/// Somebody holds the hook back: nothing fails, nothing moves, and it is said.
+#[test]
+fn a_hook_that_is_suspended_is_waited_for_and_said() {
+    let mut play = installed(Engine::Flux);
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 30_000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    let hook = play.child("app", "migrate-2");
+    assert!(play.rehearsal.run_until(60_000, |rehearsal| rehearsal.world.store.get(&hook).is_some()));
+    play.patch(&hook, json!({"spec": {"suspend": true}}));
+    play.rehearsal.run_for(3_600_000);
+    assert_eq!(play.reason("app"), "Suspended", "{}", play.message("app"));
+    assert!(play.message("app").contains("HelmRelease/app-migrate-2 is suspended"), "{}", play.message("app"));
+    assert_eq!(play.moves_since(position), ["app-migrate-2"]);
+    play.patch(&hook, json!({"spec": {"suspend": false}}));
+    play.until_ready("app");
+    assert_eq!(play.runs("a").as_deref(), Some("2.0.0"));
+}

@@ -92,16 +92,44 @@ fn a_condition_that_stays_true_counts_once_it_has_lasted(#[case] engine: Engine)
     let position = play.position();
     play.commit("kubevirt", spec("2.0.0"));
     play.until_ready("kubevirt");
-    let ready = |name: &str| {
-        let found = play.changes_since(position).find(|change| {
-            change.key.kind == "PackageRevision"
-                && at(&change.object, "/status/components")
-                    .as_array()
-                    .is_some_and(|all| all.iter().any(|c| c["name"] == name && c.get("verifiedAt").is_some()))
-        });
-        found.expect("it is verified").at
+    let lasted = verified(&play, position, "kubevirt") - verified(&play, position, "operator");
+    assert!(lasted >= 59_000, "{}", play.tell());
+}
+
+/// When a component is verified by the first revision after a place in the log.
+fn verified(play: &Play, position: usize, name: &str) -> u64 {
+    let found = play.changes_since(position).find(|change| {
+        change.key.kind == "PackageRevision"
+            && at(&change.object, "/status/components")
+                .as_array()
+                .is_some_and(|all| all.iter().any(|c| c["name"] == name && c.get("verifiedAt").is_some()))
+    });
+    found.expect("it is verified").at
+}
+
+/// What reports the version may have reported it before the commit that changes
+/// nothing but values: then it counts by lasting, as anything else does.
+#[rstest]
+#[case::of_a_new_version(&["2.0.0", "3.0.0"], 0..30_000)]
+#[case::of_the_same_version(&["2.0.0", "2.0.0"], 59_000..90_000)]
+fn the_version_is_proof_for_the_revision_that_brings_it_alone(
+    #[values(Engine::Flux, Engine::Argo)] engine: Engine,
+    #[case] versions: &[&str],
+    #[case] expected: std::ops::Range<u64>,
+) {
+    let mut play = Play::new(engine, kubevirt_script(5000));
+    let spec = |version: &str, replicas: usize| {
+        let mut spec = kubevirt(version, version, "1.0.0", json!({}));
+        spec["components"][0]["values"] = json!({"replicas": replicas});
+        spec
     };
-    assert!(ready("kubevirt") - ready("operator") >= 59_000, "{}", play.tell());
+    play.commit("kubevirt", spec(versions[0], 1));
+    play.until_ready("kubevirt");
+    let position = play.position();
+    play.commit("kubevirt", spec(versions[1], 2));
+    play.until_ready("kubevirt");
+    let lasted = verified(&play, position, "kubevirt") - verified(&play, position, "operator");
+    assert!(expected.contains(&lasted), "{lasted}\n{}", play.tell());
 }
 
 #[rstest]
