@@ -268,6 +268,7 @@ fn wherever_the_controller_is_killed_the_end_is_the_same(#[values("flux", "argo"
 #[case::nothing_before(&["--fail", "api@rollback"], "say with --from what runs before")]
 #[case::slow(&["--slow", "api"], "say COMPONENT=DURATION")]
 #[case::duration(&["--slow", "api=soon"], "--slow api=soon: ")]
+#[case::too_slow(&["--slow", "api=24h1s"], "--slow api=24h1s: at most 24h are played")]
 #[case::restart(&["--restart-at", "0"], "0 is not in 1..")]
 fn arguments_that_make_no_sense_are_refused(#[case] arguments: &[&str], #[case] message: &str) {
     let output = rehearse(&[&["examples/database/v2"], arguments].concat());

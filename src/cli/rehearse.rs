@@ -1,6 +1,7 @@
 //! `windlass rehearse`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -16,6 +17,9 @@ use crate::rehearse::play::{End, play};
 use crate::rehearse::report;
 use crate::rehearse::scene::{FailAt, Failure, Scene, read};
 use crate::translate::Compiled;
+
+/// While something is slow, engines try again and again: days of that take minutes to play.
+const LONGEST_DELAY: Duration = Duration::from_secs(24 * 3600);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,7 +64,7 @@ pub struct Arguments {
     /// Let a component fail, `api` or `shop/api`; see below for the steps.
     #[arg(long, value_name = "COMPONENT[@STEP]")]
     fail: Vec<String>,
-    /// Let a component take that long until it is ready.
+    /// Let a component take that long until it is ready, 24h at most.
     #[arg(long, value_name = "COMPONENT=DURATION")]
     slow: Vec<String>,
     /// Kill the controller after its N-th step, a decision or a write; the last line of a
@@ -163,6 +167,11 @@ fn with_mishaps(mut scene: Scene, arguments: &Arguments) -> Result<Scene, String
         let (name, duration) = text.split_once('=').ok_or_else(|| format!("--slow {text}: say COMPONENT=DURATION"))?;
         let place = scene.find(name).map_err(|message| format!("--slow {text}: {message}"))?;
         let duration = GoDuration::parse(duration).map_err(|error| format!("--slow {text}: {error}"))?;
+        if duration.get() > LONGEST_DELAY {
+            return Err(format!(
+                "--slow {text}: at most 24h are played, which outlasts every timeout worth rehearsing"
+            ));
+        }
         scene.delays.push((place, duration.get()));
     }
     Ok(scene)
