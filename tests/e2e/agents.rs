@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::rights::{SYSTEM, apply_file, kubeconfig_of};
 use crate::support::bench::Bench;
 use crate::support::cluster::{documents, to_json};
+use crate::support::nodes::Pool;
 use crate::support::processes::Process;
 use crate::support::recorder::{Change, Entry, Recorder};
 use crate::support::tools::repository;
@@ -104,7 +105,7 @@ pub struct Agents<'a> {
     /// Of the namespace, the Package, the pool of nodes.
     pub name: String,
     pub recorder: Recorder,
-    pub nodes: Vec<String>,
+    pub nodes: Pool,
     packages: Api<DynamicObject>,
     kubeconfig: PathBuf,
     controller: Process,

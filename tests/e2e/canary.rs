@@ -128,7 +128,7 @@ pub async fn a_late_crash_costs_one_node_in_strict_and_many_without(bench: &Benc
 async fn late_crash_without(bench: &Bench, prefix: &str, rule: bool) -> usize {
     let cluster = bench.cluster().await;
     let name = cluster.namespace(prefix).await;
-    bench.nodes().await.add_pool(&name, MANY).await;
+    let _pool = bench.nodes().await.add_pool(&name, MANY).await;
     let recorder = Recorder::start(cluster, &name, &[("apps/v1", "DaemonSet"), ("v1", "Pod")]).await;
     let daemon_set = |version: &str, annotations: Value| {
         json!({
@@ -331,7 +331,6 @@ pub async fn nodes_that_are_dead_cordoned_joining_and_leaving(bench: &Bench) {
     let rollout = stage.is_in("canary", Some("Soaking"), SOON).await;
     assert!(![&stage.nodes[0], &stage.nodes[1]].contains(&&text(&rollout["node"]).to_owned()), "{rollout}");
     api.delete(&stage.nodes[5], &DeleteParams::default()).await.expect("a deletion");
-    nodes.add_pool(&format!("{}-more", stage.name), 0).await;
     stage.runs("1.1.0", LONG).await;
     let rollout = stage.is_in("successful", Some("NodesExcluded"), SOON).await;
     assert!(text(&rollout["message"]).contains(&stage.nodes[1]), "{rollout}");

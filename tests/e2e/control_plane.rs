@@ -31,6 +31,21 @@ pub async fn nodes_are_ready_and_schedulable(bench: &Bench) {
     .await;
 }
 
+/// For longer than the node controller has patience with nodes that are silent, by default.
+pub async fn nodes_stay_ready_without_a_heartbeat(bench: &Bench) {
+    let api: Api<Node> = Api::all(bench.cluster().await.client.clone());
+    let selection = ListParams::default().labels("!bench.windlass.dev/pool");
+    tokio::time::sleep(Duration::from_secs(90).saturating_sub(bench.age())).await;
+    for node in api.list(&selection).await.expect("nodes") {
+        let made = node.metadata.creation_timestamp.as_ref().expect("a time").0;
+        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref()).expect("conditions");
+        let ready = conditions.iter().find(|condition| condition.type_ == "Ready").expect("the condition Ready");
+        let since = ready.last_transition_time.as_ref().expect("a time").0;
+        assert_eq!(ready.status, "True", "{node:?}");
+        assert!(since.duration_since(made).as_secs() < 45, "ready since {since}, made at {made}");
+    }
+}
+
 pub async fn a_recorder_sees_every_write_in_order(bench: &Bench) {
     let cluster = bench.cluster().await;
     let namespace = cluster.namespace("recorder").await;

@@ -166,6 +166,7 @@ fn run_tests() -> ExitCode {
         control_plane::kubernetes_is_the_version_we_build,
         control_plane::nodes_are_ready_and_schedulable,
         control_plane::a_recorder_sees_every_write_in_order,
+        control_plane::nodes_stay_ready_without_a_heartbeat,
         processes::end_of_a_program_is_noticed_with_its_last_lines,
         processes::end_of_a_required_program_is_everybodys_failure,
         processes::taken_port_is_replaced,

@@ -51,7 +51,9 @@ impl ControlPlane {
     }
 }
 
-const STAGES: [&str; 4] = [
+/// How kwok is configured, and what its nodes and pods do.
+const STAGES: [&str; 5] = [
+    include_str!("stages/kwok.yaml"),
     include_str!("stages/node.yaml"),
     include_str!("stages/pod-start.yaml"),
     include_str!("stages/pod-run.yaml"),
@@ -160,6 +162,10 @@ async fn start_controller_manager(
                 "--kube-api-qps=500",
                 "--kube-api-burst=1000",
                 "--node-monitor-period=1s",
+                // Simulated nodes have no heartbeat: by default each would be taken for dead
+                // after 50 s, and its pods for unready. What `Nodes::kill` does is seen all the same.
+                "--node-monitor-grace-period=24h",
+                "--node-startup-grace-period=24h",
             ])
             .env_path("TMPDIR", &processes.directory("tmp/kube-controller-manager"))
     };

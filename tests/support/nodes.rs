@@ -1,9 +1,10 @@
 //! Simulated nodes.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
@@ -14,6 +15,32 @@ pub const KUBELET: &str = "bench.windlass.dev/kubelet";
 
 /// Nodes of a test's own have this label and a taint of the same key.
 pub const POOL: &str = "bench.windlass.dev/pool";
+
+/// Nodes of a test's own, by name. They are removed when it ends: every one costs the programs
+/// of the bench something.
+#[must_use]
+pub struct Pool {
+    client: Client,
+    name: String,
+    nodes: Vec<String>,
+}
+
+impl Deref for Pool {
+    type Target = [String];
+
+    fn deref(&self) -> &[String] {
+        &self.nodes
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let api: Api<Node> = Api::all(self.client.clone());
+        let own = ListParams::default().labels(&format!("{POOL}={}", self.name));
+        runtime.spawn(async move { api.delete_collection(&DeleteParams::default(), &own).await.map(drop) });
+    }
+}
 
 /// The nodes of one bench.
 #[derive(Clone)]
@@ -33,8 +60,9 @@ impl Nodes {
 
     /// Makes nodes with label and taint `bench.windlass.dev/pool=<pool>`: only pods that
     /// tolerate it come here.
-    pub async fn add_pool(&self, pool: &str, count: usize) -> Vec<String> {
-        self.create(pool, count, Some(pool)).await
+    pub async fn add_pool(&self, pool: &str, count: usize) -> Pool {
+        let nodes = self.create(pool, count, Some(pool)).await;
+        Pool { client: self.client.clone(), name: pool.to_owned(), nodes }
     }
 
     async fn create(&self, prefix: &str, count: usize, pool: Option<&str>) -> Vec<String> {
