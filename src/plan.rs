@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use crate::api::Reason;
 use crate::package::definition::RelativePath;
 use crate::rehearse::play::{Played, play};
 use crate::rehearse::report::{PackageAtEnd, report as play_report};
@@ -64,7 +65,8 @@ pub struct Plan {
 impl Plan {
     /// Whether something in it must be mended before it is merged.
     pub fn has_errors(&self) -> bool {
-        self.packages.iter().any(|package| !package.errors.is_empty())
+        let refused = |package: &PackagePlan| package.refused.as_ref().is_some_and(Refused::must_be_mended);
+        self.packages.iter().any(|package| !package.errors.is_empty() || refused(package))
     }
 }
 
@@ -132,6 +134,21 @@ pub struct Refused {
     pub reason: String,
     /// Its message.
     pub message: String,
+}
+
+impl Refused {
+    /// Whether it will never be carried out as it stands, rather than wait for
+    /// something that may be elsewhere.
+    fn must_be_mended(&self) -> bool {
+        let never = [
+            Reason::InvalidSpec,
+            Reason::DowngradeRefused,
+            Reason::UpgradePathNotAllowed,
+            Reason::EngineMissing,
+            Reason::EngineAmbiguous,
+        ];
+        never.iter().any(|reason| reason.as_str() == self.reason)
+    }
 }
 
 /// What a failure on the way does.

@@ -392,7 +392,9 @@ fn a_file_that_is_no_text_is_named_with_its_revision() {
 #[test]
 fn what_is_no_revision_is_told_with_what_to_do() {
     let repository = Repository::bare();
-    let commit = repository.commit("main", &[("a", File::Text("a"))]);
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    let files = [("a", File::Text("a")), ("charts/x", File::Text("x")), ("shop.yaml", File::Text(&shop))];
+    let commit = repository.commit("main", &files);
     let said = |arguments: &[&str], code: i32, message: &str| {
         let output = repository.plan(arguments);
         assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
@@ -401,11 +403,32 @@ fn what_is_no_revision_is_told_with_what_to_do() {
     said(&["main", "feature"], 3, "`feature` is neither a directory nor a revision of the Git repository at");
     said(&["main", "main:a"], 3, "`main:a` is no commit");
     said(&["main", "main", "nowhere"], 1, "`nowhere` is in neither of the two");
+    said(&["main", "main", "charts"], 1, "there is no Package in either of the two");
     said(&["main", "main", "../x"], 2, "leads out of what is compared");
     assert_eq!(repository.plan(&["main", &commit[..10]]).status.code(), Some(0));
     let elsewhere = tempfile::tempdir().unwrap();
     let output = plan(&["main", "HEAD", "--repo", &elsewhere.path().display().to_string()]);
+    assert!(stderr(&output).contains("`main` is no directory, and no revision either"), "{}", stderr(&output));
     assert!(stderr(&output).contains("there is no Git repository at"), "{}", stderr(&output));
+    std::fs::write(elsewhere.path().join("shop.yaml"), &shop).unwrap();
+    let file = elsewhere.path().join("shop.yaml").display().to_string();
+    let output = plan(&[&file, &file, "--repo", &elsewhere.path().display().to_string()]);
+    assert!(stderr(&output).contains("is a file: give the directory that it is in"), "{}", stderr(&output));
+}
+
+/// A step of a pipeline that lets changes pass does not let these pass.
+#[test]
+fn what_would_be_refused_must_be_mended_first() {
+    let (old, new) = (package("shop", "1.0.0", "", &[("api", "")]), package("shop", "2.0.0", "", &[("api", "")]));
+    let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [old, new] = [(&directories[0], old), (&directories[1], new)].map(|(directory, text)| {
+        std::fs::write(directory.path().join("shop.yaml"), text).unwrap();
+        directory.path().display().to_string()
+    });
+    assert_eq!(plan(&[&old, &new]).status.code(), Some(4));
+    let back = plan(&[&new, &old]);
+    assert!(stdout(&back).contains("DowngradeRefused"), "{}", stdout(&back));
+    assert_eq!(back.status.code(), Some(1));
 }
 
 #[test]

@@ -305,6 +305,24 @@ fn errors_are_shown_as_validate_shows_them() {
 }
 
 #[test]
+fn what_the_engine_needs_is_asked_for_with_its_place() {
+    let from_path = package("app", "1.0.0", "", &[("one", "")]).replace("chart: {", "path: p # {");
+    let set = files(&[("app.yaml", &from_path)]);
+    let path = set.path().to_str().unwrap();
+    let output = rehearse(&[path]);
+    assert_eq!(output.status.code(), Some(1));
+    let place = format!("error[WL028]: component `one` has a path but no chartVersion\n --> {path}/app.yaml:9:11\n");
+    assert!(stderr(&output).starts_with(&place), "{}", stderr(&output));
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let output = rehearse(&["-", "--from", "-"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("standard input can be read only once"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_reader_that_has_enough_is_no_error() {
     let script = format!(
         "set -o pipefail; {} rehearse {} | head -n 1 >/dev/null",

@@ -84,6 +84,17 @@ fn findings_come_with_the_line_and_without_colours_in_a_pipe() {
     insta::assert_snapshot!(text(&output.stdout));
 }
 
+/// Nobody says where the charts are, and there is no Git repository: they are
+/// looked for up to where one stands.
+#[test]
+fn charts_are_looked_at_outside_of_git_too() {
+    let with_path = PACKAGE.replace("chart: {", "path: charts/x # {");
+    assert_ne!(with_path, PACKAGE);
+    let at = directory(&[("packages/db.yaml", &with_path)]);
+    let output = windlass(at.path(), &["validate", "packages"]);
+    assert!(text(&output.stdout).contains("warning[WL032]: there is no chart at `charts/x`"), "{output:?}");
+}
+
 #[test]
 fn warnings_are_no_errors_unless_denied() {
     let at = directory(&[("db.yaml", &format!("{PACKAGE}    values: {{a: yes}}\n"))]);

@@ -86,7 +86,11 @@ pub async fn infer() -> anyhow::Result<Config> {
     let unconfigured = |error: InferConfigError| {
         // Texts of these errors hold those of their causes.
         let kubeconfig = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        anyhow::anyhow!("no cluster is configured: this is not inside of one, and {kubeconfig}")
+        let kubeconfig = kubeconfig.replace("'\"", "`").replace("\"'", "`");
+        anyhow::anyhow!(
+            "no cluster is configured: this is not inside of one, and {kubeconfig}; name a file with --kubeconfig or \
+             KUBECONFIG"
+        )
     };
     Config::infer().await.map_err(unconfigured)
 }

@@ -8,6 +8,9 @@ use crate::package::load::Loaded;
 use crate::package::source::{Source, Span};
 use crate::package::violation::Code;
 
+/// What to look for where no Package was found.
+pub const WHAT_A_PACKAGE_IS: &str = "a Package begins with `apiVersion: windlass.dev/v1alpha1` and `kind: Package`";
+
 /// Adds an error where there is no Package at all: a run that looked at nothing
 /// must not look like one that found nothing.
 pub fn add_no_package(paths: &[PathBuf], loaded: &mut Loaded) {
@@ -26,7 +29,7 @@ pub fn add_no_package(paths: &[PathBuf], loaded: &mut Loaded) {
         package: None,
         component: None,
         message: "there is no Package here".into(),
-        help: "a Package begins with `apiVersion: windlass.dev/v1alpha1` and `kind: Package`".into(),
+        help: WHAT_A_PACKAGE_IS.into(),
         fix: None,
     });
 }

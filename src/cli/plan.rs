@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 
 use super::directory::Directory;
+use super::findings::WHAT_A_PACKAGE_IS;
 use super::{Exit, Streams, findings, paths};
 use crate::api::Engine;
 use crate::git::{Repository, Revision};
@@ -75,7 +76,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     };
     let is_directory = |side: &str| Path::new(side).is_dir();
     let needs_git = !is_directory(&arguments.from) || !is_directory(&arguments.to);
-    let repository = if needs_git { Some(Repository::open(&arguments.repo)?) } else { None };
+    let repository = if needs_git { Some(open_repository(arguments)?) } else { None };
     let open = |side: &str| Side::open(side, repository.as_ref());
     let (from, to) = (open(&arguments.from)?, open(&arguments.to)?);
     if from.kind(path.as_str())?.is_none() && to.kind(path.as_str())?.is_none() {
@@ -90,6 +91,10 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let before = read(&from, &arguments.from, &path, &from_charts, engine, streams)?;
     let after = read(&to, &arguments.to, &path, &to_charts, engine, streams)?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
+    if before.compiled.is_empty() && after.compiled.is_empty() {
+        writeln!(streams.stderr, "error: there is no Package in either of the two: {WHAT_A_PACKAGE_IS}")?;
+        return Ok(Exit::Findings);
+    }
     let plan = plan::plan(before.state(&from_charts), after.state(&to_charts));
     let text = match arguments.format {
         Format::Text => report::write_text(&plan, if streams.color_stdout { Style::Colored } else { Style::Plain }),
@@ -102,6 +107,18 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         plan if plan.packages.is_empty() => Exit::Ok,
         _ => Exit::Changes,
     })
+}
+
+/// The Git repository of what is no directory.
+fn open_repository(arguments: &Arguments) -> anyhow::Result<Repository> {
+    let sides = [&arguments.from, &arguments.to];
+    let file = sides.iter().find(|side| Path::new(side).is_file());
+    if let Some(file) = file {
+        anyhow::bail!("`{file}` is a file: give the directory that it is in, and its name as PATH");
+    }
+    let other = sides.iter().find(|side| !Path::new(side).is_dir());
+    let named = || format!("`{}` is no directory, and no revision either", other.map_or("", |side| side.as_str()));
+    Repository::open(&arguments.repo).with_context(named)
 }
 
 /// One of the two that are compared.
@@ -224,7 +241,7 @@ fn read(
     };
     let rule = NamespaceRule::Default(Namespace::parse("default")?);
     let mut loaded = paths::read_inputs(&[input], &rule)?;
-    let found = check(&loaded, &Options { engine: None, charts: None })?;
+    let found = check(&loaded, &Options { engine: Some(engine), charts: None })?;
     loaded.diagnostics.extend(found);
     if loaded.has_errors() {
         findings::write_errors(loaded, streams)?;

@@ -88,6 +88,11 @@ enum Format {
 }
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    if arguments.from.iter().chain(&arguments.paths).filter(|path| is_stdin(path)).count() > 1 {
+        writeln!(streams.stderr, "error: standard input can be read only once")?;
+        return Ok(Exit::Usage);
+    }
     let before = match &arguments.from {
         Some(from) => read_packages(std::slice::from_ref(from), arguments, 1, streams)?,
         None => Some(Vec::new()),
@@ -122,15 +127,15 @@ fn read_packages(
 ) -> anyhow::Result<Option<Vec<Compiled>>> {
     let rule = NamespaceRule::Default(Namespace::parse("default")?);
     let mut loaded = paths::read(paths, &rule, streams)?;
-    let engine = arguments.engine.map(Engine::from);
-    let found = check(&loaded, &Options { engine, charts: None })?;
+    let engine = arguments.engine.map_or(Engine::Flux, Engine::from);
+    let found = check(&loaded, &Options { engine: Some(engine), charts: None })?;
     loaded.diagnostics.extend(found);
     findings::add_no_package(paths, &mut loaded);
     if loaded.has_errors() {
         findings::write_errors(loaded, streams)?;
         return Ok(None);
     }
-    match read(loaded.packages, engine.unwrap_or(Engine::Flux), commit) {
+    match read(loaded.packages, engine, commit) {
         Ok(compiled) => Ok(Some(compiled)),
         Err(refusals) => {
             for refusal in refusals {

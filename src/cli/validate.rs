@@ -37,7 +37,7 @@ pub struct Arguments {
     engine: Option<EngineArgument>,
     /// Directory that the paths of charts begin at; an absent chart is an error then.
     /// Default: any directory from the first PATH up to the root of its Git
-    /// repository, and an absent chart is a warning.
+    /// repository or to the current one, and an absent chart is a warning.
     #[arg(long, value_name = "DIR")]
     chart_root: Option<PathBuf>,
     /// How findings are written.
@@ -99,8 +99,8 @@ fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outc
     Ok(Outcome { report: Report::new(loaded.sources, loaded.diagnostics), packages })
 }
 
-/// The root that was named; else every directory from the first path up to the
-/// root of its Git repository, as a guess.
+/// The root that was named; else, as a guess, every directory from the first path
+/// up to the root of its Git repository or, outside of one, to the current directory.
 fn chart_roots(arguments: &Arguments) -> anyhow::Result<(Vec<Directory>, Severity)> {
     if let Some(root) = &arguments.chart_root {
         let is_directory = std::fs::metadata(root).with_context(|| format!("cannot read {}", root.display()))?.is_dir();
@@ -112,8 +112,11 @@ fn chart_roots(arguments: &Arguments) -> anyhow::Result<(Vec<Directory>, Severit
         return Ok((Vec::new(), Severity::Warning));
     };
     let around: Vec<&Path> = first.ancestors().filter(|path| path.is_dir()).collect();
-    let repository = around.iter().position(|directory| directory.join(".git").exists());
-    let roots = around.into_iter().take(repository.map_or(0, |at| at + 1));
+    let here = std::env::current_dir().context("cannot tell the current directory")?;
+    let position = |wanted: &dyn Fn(&Path) -> bool| around.iter().position(|directory| wanted(directory));
+    let last =
+        position(&|directory| directory.join(".git").exists()).or_else(|| position(&|directory| directory == here));
+    let roots = around.into_iter().take(last.unwrap_or(0) + 1);
     Ok((roots.map(Directory::new).collect(), Severity::Warning))
 }
 

@@ -121,7 +121,8 @@ impl Checker {
                 let fits = number.as_i64().is_some_and(|n| least.is_none_or(|l| n >= l) && most.is_none_or(|m| n <= m));
                 if !fits {
                     let bounds = bounds(*least, *most);
-                    self.report(false, Code::InvalidValue, format!("{name} must be {bounds}, not {number}"), "");
+                    let message = format!("{name} must be {bounds}, not {number}");
+                    self.report(false, Code::InvalidValue, message, "write another number, or leave it out");
                 }
                 fits.then(|| Value::Number(number.clone()))
             }
@@ -134,10 +135,19 @@ impl Checker {
     }
 
     fn wrong_type(&mut self, kind: &Kind, node: &Node, name: Name<'_>) {
+        let written = node.to_value().to_string();
+        let quotes_mend = matches!(kind, Kind::Text(text) if node.plain && text.fits(&written));
         let help = match (kind, &node.content) {
-            (Kind::Text(_), Content::Number(_) | Content::Bool(_)) => {
+            (Kind::Text(_), Content::Number(_) | Content::Bool(_)) if quotes_mend => {
                 "put it in quotes: without them YAML reads another type"
             }
+            (Kind::Text(text), Content::Number(_) | Content::Bool(_)) => text.form(),
+            (Kind::Text(_), Content::Mapping(_) | Content::Sequence(_)) => {
+                "write one text, without `[…]`, `{…}` or `- `"
+            }
+            (Kind::List { .. }, Content::Mapping(_)) => "write a list: a line with `- ` for each entry",
+            (Kind::Integer { .. }, Content::Number(_)) => "write it without a fraction",
+            (Kind::Integer { .. }, Content::Text(_)) if node.plain => "write a whole number",
             (Kind::List { .. }, Content::Text(_)) => "write a list, also for one: `[…]` or a line with `- `",
             (Kind::Boolean, Content::Text(_)) => "write true or false, without quotes",
             (Kind::Integer { .. }, Content::Text(_)) => "write the number without quotes",
@@ -146,7 +156,7 @@ impl Checker {
         };
         let message = format!("{name} must be {}, this is {}", kind.name(), node.kind());
         self.report(false, Code::WrongType, message, help);
-        if let (Kind::Text(_), true, Some(finding)) = (kind, node.plain, self.findings.last_mut()) {
+        if let (true, Some(finding)) = (quotes_mend, self.findings.last_mut()) {
             finding.quotes_mend = true;
         }
     }
@@ -184,7 +194,8 @@ impl Checker {
         for required in &object.required {
             if !entries.iter().any(|entry| entry.key == *required) {
                 let message = format!("{name} needs `{required}`");
-                self.within(required, |this| this.report(true, Code::MissingField, message, ""));
+                let help = format!("add `{required}: …`");
+                self.within(required, |this| this.report(true, Code::MissingField, message, help));
             }
             if let (false, Some(shape)) = (fitting.contains_key(required), object.fields.get(required)) {
                 fitting.extend(shape.placeholder().map(|value| (required.clone(), value)));
@@ -214,8 +225,11 @@ impl Checker {
             }
             let allowed = text.allowed.iter().map(String::as_str);
             let same = text.allowed.iter().find(|allowed| allowed.eq_ignore_ascii_case(found));
-            let help =
-                same.map_or_else(|| did_you_mean(found, allowed.clone()), |same| format!("did you mean `{same}`?"));
+            let help = match same {
+                Some(same) => format!("did you mean `{same}`?"),
+                None if found.starts_with("Post") => AFTERWARDS.to_owned(),
+                None => did_you_mean(found, allowed.clone()),
+            };
             let message =
                 format!("{name} must be {}, not `{}`", allowed.collect::<Vec<_>>().join(" or "), short(found));
             self.report(false, Code::InvalidValue, message, help);
@@ -234,6 +248,9 @@ impl Checker {
         Some(Value::String(found.to_owned()))
     }
 }
+
+/// What to do for want of hooks that run after an upgrade.
+const AFTERWARDS: &str = "nothing runs afterwards but components: let one depend on the others";
 
 /// What to write where a map was expected: its only field that could hold what
 /// was found, else all there are.

@@ -77,6 +77,13 @@ pub struct CompileError {
     pub offset: usize,
 }
 
+impl CompileError {
+    /// What to do about it in `text`, as far as the commonest slips can be told.
+    pub fn help(&self, text: &str) -> String {
+        syntax::help(self, text)
+    }
+}
+
 /// What an expression came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {

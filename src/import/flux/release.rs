@@ -8,7 +8,7 @@ use super::chart::{ChartFinder, Sources};
 use super::group::Group;
 use super::wire::{DriftRule, ReleaseSpec};
 use super::{Key, release_name, report_ignored};
-use crate::api::{Component, DriftIgnore, Install, PackageSpec, SourceKind, SourceRef, Upgrade};
+use crate::api::{Component, DriftIgnore, Install, PackageSpec, SourceKind, SourceRef, Upgrade, UpgradeCrds};
 use crate::import::wire::Ignored;
 use crate::import::{Imported, Options, stated};
 use crate::package::duration::GoDuration;
@@ -130,7 +130,7 @@ impl Context<'_, '_> {
         if crds.is_none() {
             imported.warn(
                 subject,
-                "upgrade.crds is not set: upgrades of a Package replace the chart's CRDs, unless upgradeCRDs says Skip",
+                "upgrade.crds is not set, so upgrades leave CRDs as they are (upgradeCRDs: Skip); remove that to have them replaced, as Packages usually do",
             );
         }
         if key.namespace == group.namespace {
@@ -146,7 +146,7 @@ impl Context<'_, '_> {
                 namespace: (namespace != group.namespace).then(|| namespace.to_owned()),
                 release_name: (runs_as != *component).then_some(runs_as),
                 depends_on: self.edges(imported, members, member),
-                upgrade_crds: crds,
+                upgrade_crds: crds.or(Some(UpgradeCrds::Skip)),
                 health_check_exprs: spec.health_check_exprs.clone(),
                 ignore: drift_ignores(imported, member),
                 ..Install::default()

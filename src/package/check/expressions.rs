@@ -83,7 +83,8 @@ impl Check<'_, '_> {
         match Expression::compile(self.text) {
             Ok(expression) => Some(expression),
             Err(error) => {
-                self.report(Severity::Error, Code::Expression, error.offset, error.message, String::new());
+                let help = error.help(self.text);
+                self.report(Severity::Error, Code::Expression, error.offset, error.message, help);
                 None
             }
         }

@@ -77,13 +77,7 @@ impl<'a> Set<'a> {
                         if edge.optional
                             || self.unsound.contains(&(definition.namespace.as_str(), edge.name.as_str())) => {}
                     (None, _) => {
-                        let names = self.packages.keys().filter(|(namespace, _)| *namespace == &definition.namespace);
-                        let similar = did_you_mean(edge.name.as_str(), names.map(|(_, name)| name.as_str()));
-                        let help = if similar.is_empty() {
-                            "the Package will wait until something installs it".to_owned()
-                        } else {
-                            similar
-                        };
+                        let help = self.help_for_absent(definition, edge.name);
                         let message = format!(
                             "no Package `{}` in namespace `{}` among these files",
                             edge.name, definition.namespace
@@ -92,6 +86,18 @@ impl<'a> Set<'a> {
                     }
                 }
             }
+        }
+    }
+
+    fn help_for_absent(&self, definition: &Definition, wanted: &PackageName) -> String {
+        if let Some((elsewhere, _)) = self.packages.keys().find(|(_, name)| *name == wanted) {
+            return format!("there is one in namespace `{elsewhere}`: requirements are met in the same namespace only");
+        }
+        let others = self.packages.keys().filter(|(namespace, _)| *namespace == &definition.namespace);
+        let others = others.map(|(_, name)| name.as_str()).filter(|name| *name != definition.name.as_str());
+        match did_you_mean(wanted.as_str(), others).as_str() {
+            "" => "the Package will wait until something installs it".to_owned(),
+            similar => similar.to_owned(),
         }
     }
 

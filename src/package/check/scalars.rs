@@ -10,6 +10,11 @@ use crate::package::source::{Source, Span};
 use crate::package::violation::{Code, Violation};
 use crate::package::yaml::{Ambiguity, Content, Node, ambiguity};
 
+/// The first integer that does not fit into 64 bits signed.
+const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+/// Up to here every integer is a float as well.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
     let Some(source) = findings.loaded.sources.get(package.source) else { return };
     let errors = findings.loaded.diagnostics.iter().filter(|other| other.source == package.source);
@@ -27,6 +32,13 @@ struct Walk<'a> {
     /// an alias leads there a second time.
     said: BTreeSet<Span>,
     found: Vec<Diagnostic>,
+}
+
+/// What a scalar is to Kubernetes tools: whole floats are integers in JSON.
+fn read_as(node: &Node) -> String {
+    let Content::Number(number) = &node.content else { return node.to_value().to_string() };
+    let whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT);
+    whole.map_or_else(|| number.to_string(), |whole| format!("{whole:.0}"))
 }
 
 impl Walk<'_> {
@@ -73,6 +85,7 @@ impl Walk<'_> {
         let written = self.source.slice(node.span);
         if let Content::Number(number) = &node.content
             && number.as_i64().is_none()
+            && number.as_f64().is_some_and(|number| number.abs() >= BEYOND)
             && written.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'_'))
             && !written.contains(['e', 'E'])
         {
@@ -84,7 +97,7 @@ impl Walk<'_> {
             return;
         }
         let Some(ambiguity) = ambiguity(written) else { return };
-        let read = node.to_value();
+        let read = read_as(node);
         let (message, help, fix) = match (ambiguity, &node.content) {
             (Ambiguity::LosesDigits, _) => (
                 format!("{written} is a number and is read as {read}"),
@@ -99,7 +112,7 @@ impl Walk<'_> {
             (Ambiguity::Boolean | Ambiguity::Number, _) => (
                 format!("{written} is read as {read} by Kubernetes tools and as something else by others"),
                 format!("write {read}, or \"{written}\" with quotes if text is meant"),
-                Some(read.to_string()),
+                Some(read),
             ),
         };
         self.warn(Code::AmbiguousScalar, node.span, message, &help, fix);

@@ -103,6 +103,28 @@ fn integers_beyond_64_bits_are_errors(#[case] values: &str, #[case] error: bool)
     assert_eq!(found.len(), usize::from(error));
 }
 
+#[test]
+fn a_number_that_begins_with_zero_is_no_large_number() {
+    let found = found(&component("values: {port: 08080}"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("warning") && found[0].contains("08080 is read as 8080 by"), "{found:?}");
+}
+
+#[rstest]
+#[case::comparison("object.spec.a = 2", "compare with `==`")]
+#[case::and("object.spec.a & true", "write `&&`")]
+#[case::word("object.spec.a and true", "write `&&`")]
+#[case::bracket("(object.spec.a", "something is missing at its end, such as a closing bracket")]
+#[case::text("object.spec.a == 'x", "close the text with the quote that begins it")]
+#[case::function("object.spec.?a.orValu(0) == 1", "did you mean `orValue`?")]
+fn the_commonest_slips_in_expressions_are_told_with_the_remedy(#[case] expression: &str, #[case] help: &str) {
+    let entry = format!("{{apiVersion: v1, kind: A, name: a, expr: \"{expression}\"}}");
+    let text = component(&format!("install: {{readyWhen: [{entry}]}}"));
+    let report = report(&text, &Options::default());
+    let error = report.diagnostics.iter().find(|finding| finding.code == Code::Expression).unwrap();
+    assert!(error.help.starts_with(help), "{} / {}", error.message, error.help);
+}
+
 #[rstest]
 #[case::source(
     "path: p, source: {repoURL: x, revision: z}",
@@ -391,6 +413,18 @@ fn requirements_that_exclude_each_other_are_warned_of() {
             .contains("WL035 no version of Package `db` is both in `^2` and in `^1`, which Package `a` requires")),
         "{found:?}"
     );
+}
+
+#[rstest]
+#[case::elsewhere(
+    package("db", "requires: [{package: cache}]") + &package("cache", "").replace("name: cache", "name: cache, namespace: other"),
+    "there is one in namespace `other`"
+)]
+#[case::itself(package("certificates", "requires: [{package: certificate}]"), "the Package will wait until")]
+fn nobody_is_advised_to_require_what_cannot_be_met(#[case] text: String, #[case] help: &str) {
+    let report = report(&text, &Options::default());
+    let unmet = report.diagnostics.iter().find(|finding| finding.code == Code::UnmetRequirement).unwrap();
+    assert!(unmet.help.starts_with(help), "{}", unmet.help);
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Parser {
 
     /// Keeps a parsed value, or reports why there is none.
     fn keep<T, E: ToString>(&mut self, code: Code, pointer: impl Display, parsed: Result<T, E>) -> Option<T> {
-        parsed.map_err(|error| self.report(code, pointer.to_string(), error.to_string(), "")).ok()
+        parsed.map_err(|error| self.report(code, pointer.to_string(), error.to_string(), help_for(code))).ok()
     }
 
     fn name<T>(&mut self, pointer: impl Display, parsed: Result<T, NameError>) -> Option<T> {
@@ -68,7 +68,8 @@ impl Parser {
     fn range(&mut self, pointer: impl Display, text: Option<&str>) -> Option<Range> {
         let range = text.and_then(|text| self.keep(Code::InvalidRange, &pointer, Range::parse(text)))?;
         if range.is_empty() {
-            self.report(Code::InvalidRange, pointer.to_string(), format!("no version is in the range `{range}`"), "");
+            let help = "write alternatives with `||` between them";
+            self.report(Code::InvalidRange, pointer.to_string(), format!("no version is in the range `{range}`"), help);
         }
         Some(range)
     }
@@ -137,7 +138,9 @@ impl Parser {
                     Some(Requirement::Kubernetes { range })
                 }
                 (Some(_), Some(_)) | (None, None) => {
-                    self.report(Code::ExactlyOne, at, "a requirement names exactly one of package and kubernetes", "");
+                    let help = one_of(requirement.package.is_some(), "package", "kubernetes");
+                    let message = "a requirement names exactly one of package and kubernetes";
+                    self.report(Code::ExactlyOne, at, message, &help);
                     None
                 }
             }
@@ -194,7 +197,8 @@ impl Parser {
         for (index, component) in components.iter().enumerate() {
             if first.contains_key(component.name.as_str()) {
                 let message = format!("two components are named `{}`", component.name);
-                self.report(Code::DuplicateComponent, format!("/spec/components/{index}/name"), message, "");
+                let help = "rename one of them, or remove it";
+                self.report(Code::DuplicateComponent, format!("/spec/components/{index}/name"), message, help);
             } else {
                 first.insert(&component.name, component);
             }
@@ -209,9 +213,20 @@ impl Parser {
             }
             for (position, edge) in edges.iter().enumerate() {
                 let at = format!("{at}/{position}");
+                if edges.iter().take(position).any(|earlier| earlier == edge) {
+                    let message = format!("`{edge}` is there twice");
+                    self.report(Code::InvalidValue, at, message, "remove one, or name what else was meant");
+                    continue;
+                }
                 match first.get(edge.as_str()) {
                     None => {
-                        let help = did_you_mean(edge, first.keys().copied());
+                        let help = match did_you_mean(edge, first.keys().copied()) {
+                            similar if !similar.is_empty() => similar,
+                            _ => format!(
+                                "known here: {}; what another Package installs is named in `requires`",
+                                first.keys().copied().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ")
+                            ),
+                        };
                         self.report(Code::UnknownDependency, at, format!("there is no component `{edge}`"), &help);
                     }
                     Some(target) if is_hook(target) => {
@@ -281,7 +296,7 @@ impl Parser {
             (None, Some(path)) => self.path_chart(at, component, path).map(ChartSource::Path),
             (Some(_), Some(_)) | (None, None) => {
                 let message = format!("component `{}` must have exactly one of chart and path", component.name);
-                self.report(Code::ExactlyOne, at, message, "");
+                self.report(Code::ExactlyOne, at, message, &one_of(component.chart.is_some(), "chart", "path"));
                 None
             }
         }
@@ -296,7 +311,7 @@ impl Parser {
         for (field, present) in fields {
             if present {
                 let message = format!("{field} goes with path, not with chart");
-                self.report(Code::NotTogether, format!("{at}/{field}"), message, "");
+                self.report(Code::NotTogether, format!("{at}/{field}"), message, &format!("remove `{field}`"));
             }
         }
     }
@@ -354,12 +369,14 @@ impl Parser {
             }
             (None, Some(expr)) => {
                 if entry.status.is_some() {
-                    self.report(Code::NotTogether, format!("{at}/status"), "status goes with condition", "");
+                    let help = "remove it, or ask for a condition";
+                    self.report(Code::NotTogether, format!("{at}/status"), "status goes with condition", help);
                 }
                 Some(ReadyTest::Expr(expr.clone()))
             }
             (Some(_), Some(_)) | (None, None) => {
-                self.report(Code::ExactlyOne, at, "a readyWhen entry has exactly one of condition and expr", "");
+                let help = one_of(entry.condition.is_some(), "condition", "expr");
+                self.report(Code::ExactlyOne, at, "a readyWhen entry has exactly one of condition and expr", &help);
                 None
             }
         };
@@ -376,6 +393,19 @@ impl Parser {
             settle: self.duration(format_args!("{at}/settle"), entry.settle.as_deref(), DEFAULT_SETTLE),
             failed: entry.failed.clone(),
         })
+    }
+}
+
+/// What to do where both of two fields are there, or neither is.
+fn one_of(both: bool, one: &str, other: &str) -> String {
+    if both { format!("both are there: remove `{one}` or `{other}`") } else { format!("add `{one}` or `{other}`") }
+}
+
+/// What to do about a text that cannot be parsed, where its message does not say it.
+fn help_for(code: Code) -> &'static str {
+    match code {
+        Code::InvalidRange => "such as \">=1.2 <2\": what is side by side holds together, `||` is between alternatives",
+        _ => "",
     }
 }
 

@@ -133,9 +133,23 @@ fn package(source: usize, root: Node, rule: &NamespaceRule, loaded: &mut Loaded)
     let Structure { findings: mut shape, fitting } = structure::check(&root);
     let mut package = LoadedPackage { source, root, name, namespace, package: None, definition: None };
     let mut meaning = parse(&mut package, fitting, &shape);
+    if has_doubled_key(&package, loaded) {
+        // What was meant is not known, so nothing is to be said of it.
+        meaning.clear();
+    }
     cut_short(&mut shape, &mut meaning);
     report(&package, merge(shape, meaning), loaded);
     package
+}
+
+/// Whether a key is there twice, as it is where a `- ` was forgotten.
+fn has_doubled_key(package: &LoadedPackage, loaded: &Loaded) -> bool {
+    let whole = package.root.span;
+    let doubled = |found: &Diagnostic| found.source == package.source && found.code == Code::DuplicateKey;
+    loaded
+        .diagnostics
+        .iter()
+        .any(|found| doubled(found) && whole.start <= found.span.start && found.span.end <= whole.end)
 }
 
 /// Fills in what a Package says, as far as its shape allows, and gives the rules

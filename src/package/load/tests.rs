@@ -220,6 +220,34 @@ fn shape_and_meaning_are_checked_together_and_each_place_once() {
     assert_eq!(messages(&load_text(text)), expected);
 }
 
+/// What was meant is not known where a `- ` is missing: one finding for it.
+#[test]
+fn where_a_key_is_doubled_nothing_else_is_said() {
+    let chart = "chart: {repository: \"https://x\", name: a, version: 1.0.0}";
+    let text = format!(
+        "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {{name: db}}\nspec:\n  version: 1.0.0\n  components:\n  - name: a\n    {chart}\n    name: b\n  - name: c\n    {chart}\n    install: {{dependsOn: [b]}}\n"
+    );
+    assert_eq!(messages(&load_text(&text)), ["error -:9:5 WL020 the key `name` is there twice"]);
+}
+
+#[test]
+fn what_is_depended_on_twice_is_an_error() {
+    let chart = "chart: {repository: \"https://x\", name: a, version: 1.0.0}";
+    let text = format!(
+        "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {{name: db}}\nspec: {{version: 1.0.0, components: [{{name: a, {chart}}}, {{name: b, {chart}, install: {{dependsOn: [a, a]}}}}]}}\n"
+    );
+    assert_eq!(messages(&load_text(&text)), ["error -:4:201 WL005 `a` is there twice"]);
+}
+
+#[rstest]
+#[case::range("from: >=2.0", "text that begins with `>` or `|` is put in quotes")]
+#[case::any("from: *", "text that begins with `*` or `&` is put in quotes")]
+fn ranges_without_quotes_are_told_what_to_do(#[case] line: &str, #[case] help: &str) {
+    let text = format!("spec:\n  upgrade:\n    {line}\n    retries: 1\n");
+    let loaded = load_text(&text);
+    assert_eq!(loaded.diagnostics[0].help, help, "{:?}", loaded.diagnostics);
+}
+
 #[test]
 fn findings_name_package_and_component() {
     let loaded = load_text(

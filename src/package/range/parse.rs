@@ -118,7 +118,10 @@ fn term(text: &str) -> Result<(bool, Term, &str), String> {
 }
 
 fn version(text: &str) -> Result<(semver::Version, Partial, &str), String> {
-    let problem = || format!("`{}` is no version", shorten(text));
+    let problem = || match text {
+        "" => "a version is missing at its end".to_owned(),
+        text => format!("`{}` is no version", shorten(text)),
+    };
     let (major, mut rest) = part(text.strip_prefix('v').unwrap_or(text)).ok_or_else(problem)?;
     let mut next = || {
         let (found, after) = part(rest.strip_prefix('.')?)?;

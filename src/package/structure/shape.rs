@@ -68,6 +68,24 @@ impl Pattern {
     }
 }
 
+impl Text {
+    /// Whether a text is one that this may be.
+    pub fn fits(&self, text: &str) -> bool {
+        let known = self.allowed.is_empty() || self.allowed.iter().any(|allowed| allowed == text);
+        known && text.len() >= self.least && self.pattern.as_ref().is_none_or(|pattern| pattern.matches(text))
+    }
+
+    /// How such texts are written, as far as their pattern tells.
+    pub fn form(&self) -> &'static str {
+        let fits = |text: &str| self.pattern.as_ref().is_some_and(|pattern| pattern.matches(text));
+        match (fits("15s"), fits("1.2.3")) {
+            (true, false) => "write a number and a unit: `15s`, `15m`",
+            (false, true) => "write all three numbers: `2.1.0`",
+            (true, true) | (false, false) => "",
+        }
+    }
+}
+
 impl Kind {
     /// The kind with its article, for messages.
     pub fn name(&self) -> &'static str {

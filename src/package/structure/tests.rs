@@ -107,35 +107,35 @@ fn findings(text: &str) -> Vec<(String, Code, String, String)> {
     "/spec/components",
     Code::WrongType,
     "`components` must be a list, this is a map",
-    ""
+    "write a list: a line with `- ` for each entry"
 )]
 #[case::float_for_integer(
     "  upgrade: {retries: 1.5}",
     "/spec/upgrade/retries",
     Code::WrongType,
     "`retries` must be an integer, this is a number",
-    ""
+    "write it without a fraction"
 )]
 #[case::bounds(
     "  upgrade: {retries: 101}",
     "/spec/upgrade/retries",
     Code::InvalidValue,
     "`retries` must be 0 to 100, not 101",
-    ""
+    "write another number, or leave it out"
 )]
 #[case::negative(
     "  upgrade: {retries: -1}",
     "/spec/upgrade/retries",
     Code::InvalidValue,
     "`retries` must be 0 to 100, not -1",
-    ""
+    "write another number, or leave it out"
 )]
 #[case::huge(
     "  upgrade: {retries: 18446744073709551615}",
     "/spec/upgrade/retries",
     Code::InvalidValue,
     "`retries` must be 0 to 100, not 18446744073709551615",
-    ""
+    "write another number, or leave it out"
 )]
 #[case::nothing(
     "  upgrade:",
@@ -143,6 +143,34 @@ fn findings(text: &str) -> Vec<(String, Code, String, String)> {
     Code::WrongType,
     "`upgrade` has no value",
     "remove it, or give it a value"
+)]
+#[case::number_for_duration(
+    "  upgrade: {timeout: 15}",
+    "/spec/upgrade/timeout",
+    Code::WrongType,
+    "`timeout` must be text, this is an integer",
+    "write a number and a unit: `15s`, `15m`"
+)]
+#[case::number_for_version(
+    "  components: [{name: a, chart: {repository: 'https://x', name: a, version: 16.4}}]",
+    "/spec/components/0/chart/version",
+    Code::WrongType,
+    "`version` must be text, this is a number",
+    "write all three numbers: `2.1.0`"
+)]
+#[case::list_for_text(
+    "  serviceAccountName: [a]",
+    "/spec/serviceAccountName",
+    Code::WrongType,
+    "`serviceAccountName` must be text, this is a list",
+    "write one text, without `[…]`, `{…}` or `- `"
+)]
+#[case::a_hook_afterwards(
+    "  components: [{name: a, path: p, install: {phase: PostUpgrade}}]",
+    "/spec/components/0/install/phase",
+    Code::InvalidValue,
+    "`phase` must be PreUpgrade, not `PostUpgrade`",
+    "nothing runs afterwards but components: let one depend on the others"
 )]
 #[case::wrong_word(
     "  engine: Flux",
@@ -163,7 +191,7 @@ fn findings(text: &str) -> Vec<(String, Code, String, String)> {
     "/spec/sourceRef/name",
     Code::MissingField,
     "`sourceRef` needs `name`",
-    ""
+    "add `name: …`"
 )]
 #[case::empty(
     "  serviceAccountName: ''",
@@ -279,4 +307,14 @@ fn every_pattern_is_a_regular_expression() {
     let mut found = Vec::new();
     patterns(&crate::api::schema::package_json_schema(), &mut found);
     assert!(found.len() > 10 && found.iter().all(|pattern| regex::Regex::new(pattern).is_ok()), "{found:?}");
+}
+
+#[rstest]
+#[case::version("version: 2.1", false)]
+#[case::name("serviceAccountName: 5", true)]
+fn quotes_are_a_remedy_only_where_they_mend(#[case] line: &str, #[case] mend: bool) {
+    let text = format!("apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {{name: db}}\nspec:\n  {line}\n");
+    let structure = check(&yaml::parse(&text).documents[0]);
+    let found = structure.findings.iter().find(|finding| finding.violation.code == Code::WrongType);
+    assert_eq!(found.unwrap().quotes_mend, mend);
 }

@@ -106,6 +106,16 @@ fn syntax_help(message: &str, line: &str) -> &'static str {
         "YAML is indented with spaces, not with tabs"
     } else if message.contains("mapping values are not allowed") {
         "indent the line like those beside it; if it is text with `: ` in it, put it in quotes"
+    } else if message.contains("block scalar") {
+        "text that begins with `>` or `|` is put in quotes"
+    } else if message.contains("anchor or alias") {
+        "text that begins with `*` or `&` is put in quotes"
+    } else if message.contains("illegal placement of ':'") || message.contains("expected ',' or") {
+        "a `[` or `{` further up is not closed"
+    } else if message.contains("did not find expected key") || message.contains("expected <block end>") {
+        "indent the line like those beside it; behind `[…]`, `{…}` or text nothing more follows"
+    } else if message.contains("invalid trailing content") {
+        "nothing follows a closing quote: put the whole text in quotes"
     } else if message.contains("unclosed quote") {
         "close it with the quote it begins with"
     } else if message.contains("unexpected character") {

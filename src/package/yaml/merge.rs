@@ -1,6 +1,6 @@
 //! Merge keys (`<<`) and duplicate keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Problem;
 use super::node::{Content, Entry, Node};
@@ -13,7 +13,7 @@ use crate::package::violation::Code;
 /// ones. Where a merge follows a key that it sets again, readers disagree
 /// (sigs.k8s.io/yaml lets the merge win), so that is a problem.
 pub fn finish_mapping(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Problem>) {
-    let mut problems = duplicates(&entries);
+    let (entries, mut problems) = without_duplicates(entries);
     if !entries.iter().any(is_merge) {
         return (entries, problems);
     }
@@ -102,24 +102,39 @@ fn not_a_map(span: Span) -> Problem {
     }
 }
 
-fn duplicates(entries: &[Entry]) -> Vec<Problem> {
+/// Leaves the first of each key, so that a place names one value.
+fn without_duplicates(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Problem>) {
+    let positions = duplicates(&entries);
+    if positions.is_empty() {
+        return (entries, Vec::new());
+    }
+    let mut problems = Vec::with_capacity(positions.len());
+    let mut kept = Vec::with_capacity(entries.len() - positions.len());
+    let mut positions = positions.into_iter().peekable();
+    for (index, entry) in entries.into_iter().enumerate() {
+        if positions.next_if_eq(&index).is_none() {
+            kept.push(entry);
+            continue;
+        }
+        problems.push(Problem {
+            code: Code::DuplicateKey,
+            span: entry.key_span,
+            message: format!("the key `{}` is there twice", entry.key.chars().take(60).collect::<String>()),
+            help: "remove one: readers would silently take the last".into(),
+        });
+    }
+    (kept, problems)
+}
+
+/// Positions of the keys that were there before, in order.
+fn duplicates(entries: &[Entry]) -> Vec<usize> {
     /// Up to here comparing all pairs is faster than hashing.
     const FEW: usize = 16;
-    let duplicate = |entry: &Entry| Problem {
-        code: Code::DuplicateKey,
-        span: entry.key_span,
-        message: format!("the key `{}` is there twice", entry.key.chars().take(60).collect::<String>()),
-        help: "remove one: readers would silently take the last".into(),
-    };
+    let numbered = entries.iter().enumerate();
     if entries.len() <= FEW {
         let earlier = |index: usize, entry: &Entry| entries.iter().take(index).any(|other| other.key == entry.key);
-        return entries
-            .iter()
-            .enumerate()
-            .filter(|(index, entry)| earlier(*index, entry))
-            .map(|(_, e)| duplicate(e))
-            .collect();
+        return numbered.filter(|(index, entry)| earlier(*index, entry)).map(|(index, _)| index).collect();
     }
-    let mut seen = HashMap::with_capacity(entries.len());
-    entries.iter().filter(|entry| seen.insert(entry.key.as_str(), ()).is_some()).map(duplicate).collect()
+    let mut seen = HashSet::with_capacity(entries.len());
+    numbered.filter(|(_, entry)| !seen.insert(entry.key.as_str())).map(|(index, _)| index).collect()
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::library::{FUNCTIONS, TYPES};
 use super::{CompileError, Outcome, Variables};
+use crate::package::definition::did_you_mean;
 
 /// A field an expression reads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +61,33 @@ pub(super) fn compile_error(text: &str, errors: &ParseErrors) -> CompileError {
     CompileError { message, offset: (before + within).min(text.len()) }
 }
 
+/// What to do about an error, told from what stands where it was found.
+pub(super) fn help(error: &CompileError, text: &str) -> String {
+    if let Some(name) = error.message.strip_prefix(NO_FUNCTION).and_then(|rest| rest.strip_suffix('`')) {
+        let functions = FUNCTIONS.iter().copied().filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+        return did_you_mean(name, functions);
+    }
+    let rest = text.get(error.offset..).unwrap_or_default();
+    let word = rest.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    let help = match (rest.chars().next(), word) {
+        (None, _) => "something is missing at its end, such as a closing bracket",
+        (Some('='), _) => "compare with `==`",
+        (Some('&'), _) => "write `&&`",
+        (Some('|'), _) => "write `||`",
+        (Some('\'' | '"'), _) => {
+            "close the text with the quote that begins it; if it holds ` #`, where YAML begins a comment, write the \
+             expression as a block behind `|`"
+        }
+        (Some(_), "and") => "write `&&`",
+        (Some(_), "or") => "write `||`",
+        (Some(_), "not") => "write `!`",
+        (Some(_), _) => "",
+    };
+    help.to_owned()
+}
+
+const NO_FUNCTION: &str = "there is no function `";
+
 /// Calls `see` for every node.
 pub(super) fn visit<'t>(node: &'t IdedExpr, see: &mut impl FnMut(&'t IdedExpr)) {
     see(node);
@@ -110,10 +138,8 @@ pub(super) fn check_functions(tree: &IdedExpr, offsets: &Offsets) -> Result<(), 
         let known = FUNCTIONS.contains(&call.func_name.as_str())
             || call.target.as_ref().is_some_and(|target| qualified_function(target, &call.func_name).is_some());
         if !operator && !known && unknown.is_none() {
-            unknown = Some(CompileError {
-                message: format!("there is no function `{}`", call.func_name),
-                offset: offsets.at(node),
-            });
+            unknown =
+                Some(CompileError { message: format!("{NO_FUNCTION}{}`", call.func_name), offset: offsets.at(node) });
         }
     });
     unknown.map_or(Ok(()), Err)
