@@ -14,6 +14,7 @@
 //! | one component's turn | `turn`; its clock is the crate's |
 //! | fresh evidence | `evidence` |
 //! | DaemonSets behind a canary: one question to [`crate::canary`] each | `canaries` |
+//! | what else their releases run | `workloads` |
 //! | what failure leads to; retry | `outcome`, [`phase`] |
 //! | settings that move nothing | `settings` |
 //! | the whole package back | `rollback` |
@@ -57,6 +58,7 @@ mod volumes;
 mod walk;
 mod wanted;
 mod work;
+mod workloads;
 
 use std::time::Duration;
 

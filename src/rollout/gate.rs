@@ -7,7 +7,7 @@ use super::adopt;
 use super::history::History;
 use super::live::Live;
 use super::release;
-use super::snapshot::{Peer, RevisionView, Snapshot};
+use super::snapshot::{Peer, Required, RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{Blocker, Claim, Reason};
@@ -45,7 +45,8 @@ fn refusals(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Re
         refuse_path(definition, verified)?;
         refuse_downgrade(definition, &history, verified)?;
     }
-    refuse_replacement(snapshot, definition, wanted)
+    refuse_replacement(snapshot, definition, wanted)?;
+    refuse_running_release(snapshot, wanted)
 }
 
 /// Judges a wanted state that differs from the latest revision.
@@ -111,6 +112,23 @@ fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wan
     Ok(())
 }
 
+/// A hook whose release is that of a component that runs: it would be upgraded to
+/// the hook's chart.
+fn refuse_running_release(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
+    for hook in wanted.hooks() {
+        let runs = |child: &&Live| !release::is_hook(child) && release::claim(child).as_ref() == Some(&hook.release);
+        if let Some(child) = own_children(snapshot).find(runs) {
+            let component = child.component().unwrap_or_default();
+            let message = format!(
+                "hook `{}` would take release {}, in which component `{component}` runs: give the hook a releaseName of its own",
+                hook.name, hook.release.name
+            );
+            return Err(Held::refused(Reason::InvalidSpec, message));
+        }
+    }
+    Ok(())
+}
+
 /// Objects and releases that belong to somebody else.
 fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     let foreign = foreign_children(snapshot, wanted);
@@ -150,7 +168,15 @@ fn releases_of_others(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Bloc
         );
         Some((message, conflict_with(key)))
     });
-    held.collect()
+    let of_hooks = wanted.hooks().filter_map(|hook| {
+        let key = snapshot.others.iter().find(|live| release::holds(live, &hook.release))?.key();
+        let message = format!(
+            "{key} holds release {} of hook `{}`: remove it, or give the hook another releaseName",
+            hook.release.name, hook.name
+        );
+        Some((message, conflict_with(key)))
+    });
+    held.chain(of_hooks).collect()
 }
 
 /// Children and releases that other Packages have, or ask for.
@@ -159,7 +185,9 @@ fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker
     let standing: BTreeSet<&ObjectKey> = own_children(snapshot).map(Live::key).collect();
     let claimed = snapshot.peers.iter().filter_map(|peer| {
         let name = wanted.children().find(|(_, key)| peer.children.contains(key) && !standing.contains(key));
-        let release = wanted.claims().find(|claim| peer.claims.contains(claim) && !held.contains(claim));
+        let of_hooks = wanted.hooks().map(|hook| hook.release.clone());
+        let mut claims = wanted.claims().chain(of_hooks);
+        let release = claims.find(|claim| peer.claims.contains(claim) && !held.contains(claim));
         let what = match (name, release) {
             (Some((component, key)), _) => format!("{key} of component `{component}`"),
             (None, Some(claim)) => format!("release {}/{}", claim.namespace, claim.name),
@@ -255,12 +283,34 @@ pub(crate) fn is_moving(snapshot: &Snapshot, peer: &Peer) -> bool {
 }
 
 fn waits_for_us(snapshot: &Snapshot, peer: &Peer, seen: &mut BTreeSet<PackageName>) -> bool {
-    seen.insert(peer.name.clone())
-        && peer.requires.iter().any(|required| {
-            required.name == snapshot.package.name
-                || neighbours(snapshot)
-                    .any(|next| next.name == required.name && next.wants_change && waits_for_us(snapshot, next, seen))
-        })
+    if !seen.insert(peer.name.clone()) {
+        return false;
+    }
+    let requires = |name: &PackageName| peer.requires.iter().any(|required| required.name == *name);
+    if requires(&snapshot.package.name) || is_excluded_by_us(snapshot, peer) {
+        return true;
+    }
+    let awaited = neighbours(snapshot).filter(|next| next.wants_change);
+    awaited.filter(|next| requires(&next.name) || excludes(next, peer)).any(|next| waits_for_us(snapshot, next, seen))
+}
+
+/// Whether what this package asks for keeps another one from its version.
+fn is_excluded_by_us(snapshot: &Snapshot, peer: &Peer) -> bool {
+    let (Ok(definition), Some(wanted)) = (&snapshot.package.definition, &peer.wanted) else { return false };
+    let runs = History::new(&snapshot.revisions).verified().is_some();
+    let excludes = |requirement: &Requirement| match requirement {
+        Requirement::Package { name, range: Some(range), .. } => *name == peer.name && !range.admits(wanted),
+        Requirement::Package { range: None, .. } | Requirement::Kubernetes { .. } => false,
+    };
+    runs && definition.requires.iter().any(excludes)
+}
+
+/// Whether an installed requirer keeps another package from its version.
+fn excludes(requirer: &Peer, peer: &Peer) -> bool {
+    let Some(wanted) = &peer.wanted else { return false };
+    let out = |required: &Required| required.range.as_ref().is_some_and(|range| !range.admits(wanted));
+    let installed = requirer.succeeded.is_some() && !requirer.deleting;
+    installed && requirer.requires.iter().any(|required| required.name == peer.name && out(required))
 }
 
 /// A package does not start towards a version that the wanted spec of an

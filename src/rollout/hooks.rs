@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::clock::Clock as _;
 use super::live::Live;
+use super::release;
 use super::volumes;
 use super::work::Work;
 use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
@@ -93,7 +94,9 @@ fn one(work: &mut Work<'_>, hook: &RecordedComponent) -> HookStanding {
 /// A leftover of an earlier run is removed, and its absence awaited, before
 /// the hook runs again.
 fn remove_leftovers(work: &mut Work<'_>, hook: &RecordedComponent) -> Option<String> {
-    let leftovers: Vec<&Live> = work.children_of(&hook.name).to_vec();
+    // A component that has become a hook goes when the new set is ready.
+    let runs = work.children_of(&hook.name).iter().copied().filter(|child| release::is_hook(child));
+    let leftovers: Vec<&Live> = runs.collect();
     for leftover in &leftovers {
         match volumes::settle(work, leftover) {
             Some(waiting) => return Some(waiting),

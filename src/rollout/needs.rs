@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::snapshot::{RevisionView, Snapshot};
-use super::{Right, canaries, compile, release, removal, rights, uninstall, volumes};
+use super::{Right, canaries, compile, release, removal, rights, uninstall, volumes, workloads};
 use crate::api::RevisionPhase;
 use crate::canary::Calm;
 use crate::canary::objects::DaemonSet;
@@ -15,7 +15,8 @@ use crate::package::definition::ChartSource;
 pub struct Needs {
     /// As the Package's account: objects of `readyWhen`, and what releases had.
     pub as_package: BTreeSet<ObjectKey>,
-    /// As Windlass itself: accounts and Flux sources.
+    /// As Windlass itself: accounts, Flux sources, and workloads of releases with
+    /// a canary.
     pub as_windlass: BTreeSet<ObjectKey>,
     /// DaemonSets behind a canary, as Windlass itself.
     pub daemon_sets: BTreeMap<ObjectKey, Depth>,
@@ -73,6 +74,7 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
         needs.as_package.extend(removal::remembered(&latest.status));
         if is_moving(latest) {
             ready_when(snapshot, latest, &mut needs);
+            needs.as_windlass.extend(workloads::needed(snapshot));
         }
     }
     needs

@@ -1,5 +1,7 @@
 //! What the standing of a revision leads to: every change of its phase.
 
+use std::collections::BTreeSet;
+
 use super::clock::Clock as _;
 use super::headline::Headline;
 use super::history::History;
@@ -12,8 +14,9 @@ use super::walk::{self, Stage};
 use super::work::Work;
 use super::{canaries, cleanup, release, settings};
 use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO, LABEL_AGGREGATE};
-use crate::api::{ComponentState, Reason, RevisionPhase};
+use crate::api::{ComponentState, HookOutcome, PackageRevisionStatus, Reason, RevisionPhase};
 use crate::package::definition::Definition;
+use crate::package::version::Version;
 
 /// The component whose turn is open, and what it waits for.
 pub(crate) type Open = Option<(String, String)>;
@@ -31,7 +34,7 @@ pub(crate) fn advance(work: &mut Work<'_>, definition: &Definition) -> (Headline
         RevisionPhase::RollingBack => roll_back(work),
         RevisionPhase::Succeeded => (succeeded(work, definition), None),
         RevisionPhase::RolledBack => (rolled_back(work), None),
-        RevisionPhase::RollbackFailed => (rollback_failed(work), None),
+        RevisionPhase::RollbackFailed => rollback_failed(work),
     };
     match refused {
         Some(message) => (refused_beside(headline, &message), open),
@@ -58,7 +61,7 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
             (Headline::new(Reason::Suspended, format!("component {name}: {message}")), Some((name, message)))
         }
         Stage::HookFailed { name, message } => {
-            let message = format!("hook {name} failed, nothing else was changed: {message}");
+            let message = format!("hook {name} failed, {}: {message}", changed_besides(work, &name));
             fail(work, Reason::HookFailed, message)
         }
         Stage::Turn { name, message } => {
@@ -78,6 +81,22 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
         Stage::Failed { name, message } => component_failed(work, &name, &message),
         Stage::Done => (first_success(work, definition), None),
     }
+}
+
+/// What has been changed since *T* beside a hook that has failed.
+fn changed_besides(work: &Work<'_>, failed: &str) -> String {
+    let earlier = work.history.since_verified().iter().filter(|revision| revision.number() < work.latest.number());
+    let statuses: Vec<&PackageRevisionStatus> =
+        earlier.map(|revision| &revision.status).chain([&work.status]).collect();
+    let hooks = statuses.iter().flat_map(|status| &status.hooks);
+    let hooks = hooks.filter(|hook| hook.name != failed && hook.outcome == HookOutcome::Succeeded);
+    let moved = statuses.iter().flat_map(|status| &status.components).filter(|record| record.moved);
+    let hooks = hooks.map(|hook| format!("hook {}", hook.name));
+    let changed: BTreeSet<String> = hooks.chain(moved.map(|record| format!("component {}", record.name))).collect();
+    if changed.is_empty() {
+        return "nothing else was changed".to_owned();
+    }
+    format!("what went before it stays ({})", changed.into_iter().collect::<Vec<_>>().join(", "))
 }
 
 /// As whom `readyWhen` is read, and how that is widened.
@@ -206,9 +225,7 @@ fn keep_trying(work: &mut Work<'_>, culprit: &str, phase: RevisionPhase) {
 
 fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
     let Some(target) = target(work) else {
-        let message = "the revision to return to is gone";
-        work.enter(RevisionPhase::RollbackFailed);
-        return fail_rollback(work, message.to_owned());
+        return fail_rollback(work, None, "the revision to return to is gone");
     };
     let version = &target.spec.version;
     match rollback::backward(work, target) {
@@ -219,7 +236,7 @@ fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
         Return::Check { message } => {
             (Headline::new(Reason::RollingBack, format!("back to {version}: checking: {message}")), None)
         }
-        Return::Failed { message } => fail_rollback(work, message),
+        Return::Failed { name, message } => fail_rollback(work, name, &message),
         Return::Done => {
             work.enter(RevisionPhase::RolledBack);
             let now = work.now.as_time();
@@ -232,11 +249,18 @@ fn roll_back(work: &mut Work<'_>) -> (Headline, Open) {
     }
 }
 
-fn fail_rollback(work: &mut Work<'_>, message: String) -> (Headline, Open) {
+fn fail_rollback(work: &mut Work<'_>, name: Option<String>, cause: &str) -> (Headline, Open) {
     work.enter(RevisionPhase::RollbackFailed);
     work.status.reason = Some(Reason::RollbackFailed);
+    let message = not_restored(work, name.as_deref(), cause);
     work.event(true, Reason::RollbackFailed, message.clone());
-    (Headline::new(Reason::RollbackFailed, message), None)
+    (Headline::new(Reason::RollbackFailed, message), name.map(|name| (name, cause.to_owned())))
+}
+
+fn not_restored(work: &Work<'_>, name: Option<&str>, cause: &str) -> String {
+    let version = target(work).map_or("the version before", |target| &target.spec.version);
+    let at = name.map_or_else(|| "the check at the end".to_owned(), |name| format!("component {name}"));
+    format!("{version} could not be restored, it stopped at {at}: {cause}; fix forward, or ask for a retry")
 }
 
 fn target<'a>(work: &Work<'a>) -> Option<&'a RevisionView> {
@@ -261,12 +285,13 @@ fn rolled_back(work: &mut Work<'_>) -> Headline {
     Headline::new(Reason::UpgradeRolledBack, message)
 }
 
-fn rollback_failed(work: &mut Work<'_>) -> Headline {
-    let version = target(work).map_or_else(String::new, |target| target.spec.version.clone());
+fn rollback_failed(work: &mut Work<'_>) -> (Headline, Open) {
     let failed = work.status.components.iter().find(|record| record.state == ComponentState::Failed);
-    let at = failed.map_or_else(|| "the check at the end".to_owned(), |record| format!("component {}", record.name));
-    let message = format!("{version} could not be restored, it stopped at {at}: fix forward, or ask for a retry");
-    Headline::new(Reason::RollbackFailed, message)
+    let name = failed.map(|record| record.name.clone());
+    let message = not_restored(work, name.as_deref(), "its events tell why");
+    let (headline, open) =
+        stands_as_told(work, Reason::RollbackFailed, message, (name.clone().unwrap_or_default(), String::new()));
+    (headline, open.filter(|(name, found)| !name.is_empty() && !found.is_empty()))
 }
 
 fn first_success(work: &mut Work<'_>, definition: &Definition) -> Headline {
@@ -278,10 +303,16 @@ fn first_success(work: &mut Work<'_>, definition: &Definition) -> Headline {
     let message = match from {
         "" => format!("{version} is installed"),
         from if from == version => format!("revision {} of {version} is rolled out", work.latest.number()),
+        from if is_older(version, from) => format!("went back from {from} to {version}"),
         from => format!("upgraded from {from} to {version}"),
     };
     work.event(false, Reason::Ready, message);
     succeeded(work, definition)
+}
+
+fn is_older(version: &str, than: &str) -> bool {
+    let versions = Version::parse(version).ok().zip(Version::parse(than).ok());
+    versions.is_some_and(|(version, than)| version.cmp_precedence(&than).is_lt())
 }
 
 /// Outside of a move nothing gates: what was written is kept as written, and

@@ -29,6 +29,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
     let own: Vec<&Live> =
         snapshot.children.iter().filter(|child| child.package() == Some(snapshot.package.name.as_str())).collect();
     let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims());
+    let hook_claims = wanted.iter().flat_map(|(_, wanted)| wanted.hooks()).map(|hook| hook.release.clone());
     let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
     let held = own.iter().filter_map(|child| release::claim(child));
     let standing = own.iter().map(|child| child.key().clone());
@@ -38,6 +39,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         namespace: snapshot.package.namespace.clone(),
         name: snapshot.package.name.clone(),
         succeeded: history.verified().and_then(|verified| Version::parse(&verified.spec.version).ok()),
+        wanted: definition.map(|definition| definition.version.clone()),
         open: latest.is_some_and(|latest| latest.is_open() && !pending),
         wants_change: changed || pending,
         refused: definition.is_none()
@@ -46,6 +48,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         requires: definition.map(required).unwrap_or_default(),
         still_for: snapshot.package.still_for,
         claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held).collect()),
+        hook_claims: Arc::new(hook_claims.collect()),
         children: Arc::new(spec_children.filter(|_| !deleting).chain(standing).collect()),
         sources: Arc::new(sources(snapshot).chain(followed).collect()),
     }
@@ -73,7 +76,7 @@ pub fn sort(own: &Peer, live: &Live) -> Found {
         Found::Child
     } else if here && live.package() == Some(own.name.as_str()) {
         Found::Nothing
-    } else if own.claims.iter().any(|claim| release::holds(live, claim)) {
+    } else if own.claims.iter().chain(own.hook_claims.iter()).any(|claim| release::holds(live, claim)) {
         Found::Other
     } else {
         Found::Nothing

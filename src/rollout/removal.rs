@@ -59,7 +59,7 @@ fn depends_on<'a>(work: &Work<'a>, child: &Live) -> &'a [String] {
 
 fn remove(work: &mut Work<'_>, child: &Live) -> String {
     let name = child.name().to_owned();
-    if claimed_elsewhere(work, child) {
+    if is_claimed_elsewhere(work, child) {
         hand_over(work, child);
         return format!("{name}: handing its release over to another package");
     }
@@ -83,7 +83,7 @@ fn remove(work: &mut Work<'_>, child: &Live) -> String {
 
 /// A release that a component of another Package, which is not going away,
 /// claims is never uninstalled.
-fn claimed_elsewhere(work: &Work<'_>, child: &Live) -> bool {
+pub(crate) fn is_claimed_elsewhere(work: &Work<'_>, child: &Live) -> bool {
     release::claim(child)
         .is_some_and(|claim| work.snapshot.peers.iter().any(|peer| !peer.deleting && peer.claims.contains(&claim)))
 }

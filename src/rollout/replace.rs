@@ -19,11 +19,7 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
     if let Some(own) = own.filter(|own| own.is_deleting()) {
         return Some(format!("{}: its deletion is awaited", own.name()));
     }
-    let wanted = release::object_key(component)?;
-    let holder = work
-        .inventory()
-        .find(|child| *child.key() != wanted && release::claim(child).as_ref() == Some(&component.release));
-    if let Some(holder) = holder {
+    if let Some(holder) = holder(work, component) {
         hand_over(work, holder);
         return Some(format!("{}: handing its release {} over", holder.name(), component.release.name));
     }
@@ -41,6 +37,12 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
         work.delete(own);
     }
     Some(format!("{}: its former release is being removed", own.name()))
+}
+
+/// A child of ours that holds a component's release under another name.
+pub(crate) fn holder<'a>(work: &Work<'a>, component: &RecordedComponent) -> Option<&'a Live> {
+    let wanted = release::object_key(component)?;
+    work.inventory().find(|child| *child.key() != wanted && release::claim(child).as_ref() == Some(&component.release))
 }
 
 /// Whether a component of the latest revision claims a release.

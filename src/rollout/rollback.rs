@@ -13,7 +13,7 @@ use super::replace;
 use super::snapshot::RevisionView;
 use super::turn::{self, Gate, Limits, Standing, short};
 use super::work::{Work, timeout_of};
-use crate::api::{ComponentRecord, ComponentState, Reason, RecordedComponent, RevisionPhase, RollbackRecord};
+use crate::api::{Claim, ComponentRecord, ComponentState, Reason, RecordedComponent, RevisionPhase, RollbackRecord};
 use crate::engine::{Manifest, rollback_form};
 
 /// Where a rollback stands after one look.
@@ -25,8 +25,8 @@ pub(crate) enum Return {
     Check { message: String },
     /// The earlier revision runs again.
     Done,
-    /// It could not be restored.
-    Failed { message: String },
+    /// It could not be restored; without a name: the check at the end failed.
+    Failed { name: Option<String>, message: String },
 }
 
 /// Why a failed upgrade is not rolled back.
@@ -86,7 +86,7 @@ pub(crate) fn backward(work: &mut Work<'_>, target: &RevisionView) -> Return {
                 return Return::Step { name: step.name().to_owned(), message };
             }
             Standing::Failed(message) => {
-                return Return::Failed { message: format!("component {}: {message}", step.name()) };
+                return Return::Failed { name: Some(step.name().to_owned()), message };
             }
         }
     }
@@ -118,7 +118,9 @@ impl Step<'_> {
 /// comes back after what it depends on.
 fn steps<'a>(work: &Work<'_>, target: &'a RevisionView) -> Vec<Step<'a>> {
     let present = |component: &&RecordedComponent| {
-        work.child(component).is_some() || work.record(&component.name).is_some_and(|record| record.queued_at.is_some())
+        work.child(component).is_some()
+            || replace::holder(work, component).is_some()
+            || work.record(&component.name).is_some_and(|record| record.queued_at.is_some())
     };
     let targets: Vec<&RecordedComponent> = target.spec.components.iter().filter(|c| !c.hook).collect();
     let new = new_since(work, target);
@@ -172,10 +174,13 @@ fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
     // What was only taken over runs as before: it is left as it is.
     let latest = work.latest.spec.components.iter().filter(|component| component.adopted);
     let taken_over: BTreeSet<&str> = latest.map(|component| component.name.as_str()).collect();
-    // The release of a hook is kept for its logs until the next success.
+    let claims: BTreeSet<&Claim> = target.spec.components.iter().filter(|c| !c.hook).map(|c| &c.release).collect();
+    // The release of a hook is kept for its logs until the next success, and one
+    // that has another name now is handed back.
     let is_new = |child: &&Live| {
         let name = child.component().unwrap_or_default();
-        !release::is_hook(child) && !kept.contains(name) && !taken_over.contains(name)
+        let renamed = || release::claim(child).is_some_and(|claim| claims.contains(&claim));
+        !release::is_hook(child) && !kept.contains(name) && !taken_over.contains(name) && !renamed()
     };
     let mut children: Vec<&Live> = work.inventory().filter(is_new).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.wave()));
@@ -203,6 +208,10 @@ fn take(work: &mut Work<'_>, step: &Step<'_>, limits: Limits) -> Standing {
 
 fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -> Standing {
     if let Some(message) = replace::make_room(work, component) {
+        // From here on it has its place among what is restored, whoever is gone meanwhile.
+        let mut record = work.take_record(&component.name);
+        record.queued_at.get_or_insert(work.now.as_time());
+        work.put_record(record);
         return Standing::Waiting(message);
     }
     let mut record = work.take_record(&component.name);
@@ -298,7 +307,8 @@ fn check(work: &mut Work<'_>, target: &RevisionView, limits: Limits) -> Return {
                 Return::Check { message }
             }
             Some(_) | None => {
-                Return::Failed { message: format!("not ready within {}: {message}", short(limits.timeout)) }
+                let message = format!("not ready within {}: {message}", short(limits.timeout));
+                Return::Failed { name: None, message }
             }
         },
     };

@@ -146,6 +146,8 @@ pub struct Peer {
     pub succeeded: Option<Version>,
     /// Whether a revision has started and not ended.
     pub open: bool,
+    /// Version that its spec asks for.
+    pub wanted: Option<Version>,
     /// Whether its spec would give a new revision, or one that has not started.
     pub wants_change: bool,
     /// Whether what it wants was refused.
@@ -158,6 +160,8 @@ pub struct Peer {
     pub still_for: Duration,
     /// Identities of the releases that its spec claims or its children hold.
     pub claims: Arc<BTreeSet<crate::api::Claim>>,
+    /// Identities of the releases that its hooks install while they run.
+    pub hook_claims: Arc<BTreeSet<crate::api::Claim>>,
     /// Where the children stand that its spec asks for or that it has.
     pub children: Arc<BTreeSet<ObjectKey>>,
     /// Flux sources that its revisions point at, and those that it waits for

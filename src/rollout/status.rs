@@ -59,6 +59,7 @@ fn components(work: &Work<'_>, open: Option<(&str, &str)>) -> Vec<ComponentStatu
         (RevisionPhase::RolledBack, Some(rollback)) => work.history.get(rollback.to).unwrap_or(work.latest),
         _ => work.latest,
     };
+    let back = work.status.rollback.as_ref().and_then(|rollback| work.history.get(rollback.to));
     let before = &work.snapshot.package.status.components;
     let before: std::collections::BTreeMap<&str, &ComponentStatus> =
         before.iter().map(|component| (component.name.as_str(), component)).collect();
@@ -69,10 +70,12 @@ fn components(work: &Work<'_>, open: Option<(&str, &str)>) -> Vec<ComponentStatu
             let record = work.record(&component.name).unwrap_or(&default);
             let state = shown_state(work, record);
             let same = before.get(component.name.as_str()).filter(|known| known.state == state);
+            let restored = back.filter(|_| record.state == ComponentState::Restored);
+            let runs = restored.and_then(|target| target.component(&component.name)).unwrap_or(component);
             ComponentStatus {
                 name: component.name.clone(),
                 state,
-                version: Some(component.chart_version.clone()).filter(|version| !version.is_empty()),
+                version: Some(runs.chart_version.clone()).filter(|version| !version.is_empty()),
                 since: same.map_or_else(|| Some(work.now.as_time()), |known| known.since.clone()),
                 message: open.filter(|(name, _)| *name == component.name).map(|(_, message)| message.to_owned()),
             }

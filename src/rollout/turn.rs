@@ -6,6 +6,7 @@ use super::canaries;
 use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
 use super::work::Work;
+use super::workloads;
 use crate::api::{ComponentRecord, ComponentState, Engine, RecordedComponent};
 pub(crate) use crate::clock::short;
 use crate::engine::Manifest;
@@ -69,6 +70,10 @@ pub(crate) fn look(
         // What has failed is told before what is awaited because of it.
         Some(canary) if record.is_started() && !matches!(state, ReleaseState::Failed(_)) => canary,
         Some(_) | None => standing,
+    };
+    let standing = match standing {
+        Standing::Verified => workloads::awaited(work, component).unwrap_or(Standing::Verified),
+        other => other,
     };
     let standing = match (standing, gate) {
         (Standing::Verified, Gate::Verified) => judge(work, component, record),

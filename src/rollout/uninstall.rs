@@ -5,6 +5,7 @@ use super::decision::Action;
 use super::live::Live;
 use super::release;
 use super::removal::{self, Removal};
+use super::replace;
 use super::snapshot::{Peer, Snapshot};
 use super::work::Work;
 use crate::api::wellknown::{
@@ -35,7 +36,7 @@ pub(crate) fn step(work: &mut Work<'_>) -> Option<String> {
     let waiting = match way(work.snapshot, &first_seen, &mark) {
         Way::Orphan => None,
         Way::Namespace => let_all_go(work),
-        Way::Uninstall => required_by(work).or_else(|| uninstall(work)),
+        Way::Uninstall => hand_over(work).or_else(|| required_by(work)).or_else(|| uninstall(work)),
     };
     if waiting.is_none() {
         forget(work);
@@ -70,8 +71,21 @@ pub(crate) fn owner_mark(snapshot: &Snapshot) -> String {
     }
 }
 
-/// A package that others require waits for them, unless its deletion is forced.
+/// What other Packages claim is let go at once, whoever requires this one.
+fn hand_over(work: &mut Work<'_>) -> Option<String> {
+    let claimed: Vec<&Live> = work.inventory().filter(|child| removal::is_claimed_elsewhere(work, child)).collect();
+    for child in &claimed {
+        replace::hand_over(work, child);
+    }
+    let first = claimed.first()?;
+    Some(format!("{}: handing its release over to another package", first.name()))
+}
+
+/// A package that others require waits for them, unless nothing is left of it or
+/// its deletion is forced.
 fn required_by(work: &mut Work<'_>) -> Option<String> {
+    // Nothing is kept up for anybody where nothing is left.
+    work.inventory().next()?;
     let forced = work.snapshot.package.annotations.get(ANNOTATION_FORCE_DELETE).is_some_and(|value| value == "true");
     if forced {
         return None;

@@ -104,6 +104,11 @@ impl Wanted {
         self.components.iter().filter(|component| !component.hook).map(|component| component.release.clone())
     }
 
+    /// Hooks; without manifests.
+    pub fn hooks(&self) -> impl Iterator<Item = &RecordedComponent> {
+        self.components.iter().filter(|component| component.hook)
+    }
+
     /// Whether a live object at the place of a component is this Package's, or
     /// given to the component.
     pub fn owns(&self, snapshot: &Snapshot, component: &str, child: &Live) -> bool {
@@ -115,9 +120,15 @@ impl Wanted {
         let recorded =
             latest.into_iter().flat_map(|latest| &latest.spec.components).filter(|component| !component.hook);
         let recorded: BTreeMap<&str, &RecordedComponent> = recorded.map(|c| (c.name.as_str(), c)).collect();
+        // One that was renamed goes on with its release.
+        let by_release: BTreeMap<&Claim, &RecordedComponent> =
+            recorded.values().map(|component| (&component.release, *component)).collect();
         let wanted = self.components.iter().filter(|component| !component.hook);
         wanted
-            .filter_map(|component| Some((component, *recorded.get(component.name.as_str())?)))
+            .filter_map(|component| {
+                let renamed = || by_release.get(&component.release);
+                Some((component, *recorded.get(component.name.as_str()).or_else(renamed)?))
+            })
             .filter_map(|(wanted, recorded)| {
                 let what = difference(wanted, recorded)?;
                 Some(Replacement { component: wanted.name.clone(), what })

@@ -3,9 +3,9 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::{Engine, RolloutGuard, RolloutPhase, RolloutReason};
-use windlass::sim::chart::{Fate, Script, Template};
+use windlass::sim::chart::{Fate, Outcome, Script, Template};
 use windlass::sim::guard::Policy;
-use windlass::sim::{Key, Verb};
+use windlass::sim::{Change, Key, Verb};
 
 use crate::play::{NAMESPACE, Play, at, component, package};
 
@@ -304,4 +304,29 @@ fn a_component_that_loses_its_canary_is_taken_from_under_the_guard() {
     play.rehearsal.run_for(60_000);
     assert_eq!(label(&play), Value::Null, "{}", play.tell());
     assert_eq!(play.status("app").rollouts.len(), 0);
+}
+
+/// Ready says only that it was applied, where Flux does not wait.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn what_else_the_release_runs_is_waited_for(#[case] engine: Engine) {
+    let mut script = script();
+    script.charts.get_mut("agent").unwrap().push(Template::deployment());
+    let mut play = play(engine, &[Policy::Strict], script);
+    play.commit("app", agents("1.0.0", json!({})));
+    play.until_ready("app");
+    play.rehearsal.world.script.behave("agent", "2.0.0", Outcome::Succeeds, 400_000);
+    let position = play.position();
+    play.commit("app", agents("2.0.0", json!({"soak": "1s"})));
+    play.until_ready("app");
+    let first = |what: &dyn Fn(&Change) -> bool| play.changes_since(position).find(|change| what(change)).unwrap().at;
+    let ready = first(&|change| {
+        change.key.kind == "Deployment"
+            && change.key.name == "agent"
+            && at(&change.object, "/spec/version") == "2.0.0"
+            && at(&change.object, "/status/updatedReplicas") == 1
+    });
+    let moved = first(&|change| change.key.name == "app-after" && change.actor == "windlass");
+    assert!(moved >= ready, "moved at {moved}, ready at {ready}");
 }

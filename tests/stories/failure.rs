@@ -385,3 +385,35 @@ fn what_is_said_to_have_failed_is_not_waited_for(#[case] engine: Engine) {
     assert!(play.rehearsal.now() - began < 60_000, "{}", play.tell());
     assert!(play.message("kubevirt").contains("object.status.phase == 'Failed'"), "{}", play.message("kubevirt"));
 }
+
+/// What stopped the way back is said for as long as it stands there, and each
+/// component is shown at the version that it runs.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_that_fails_says_what_stopped_it_and_what_runs(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("c", "2.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    let three = |version: &str| {
+        let names = [("a", &[][..]), ("b", &["a"][..]), ("c", &["b"][..])];
+        package(version, names.iter().map(|(name, after)| component(name, version, after)).collect())
+    };
+    play.commit("app", three("1.0.0"));
+    play.until_ready("app");
+    let mut spec = three("2.0.0");
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "RollingBack");
+    play.rehearsal.world.script.behave("a", "1.0.0", Outcome::Fails, 1000);
+    play.until("app", "RollbackFailed");
+    let told = play.message("app");
+    assert!(told.starts_with("1.0.0 could not be restored, it stopped at component a: "), "{told}");
+    assert!(told.contains(&format!("{}/app-a", play.child("app", "a").kind)), "{told}");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(play.message("app"), told);
+    let versions: Vec<String> = play.status("app").components.into_iter().filter_map(|c| c.version).collect();
+    assert_eq!(versions, ["2.0.0", "1.0.0", "1.0.0"]);
+    let a = &play.status("app").components[0];
+    assert!(a.message.as_deref().is_some_and(|message| message.contains("app-a")), "{a:?}");
+}

@@ -3,11 +3,11 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::sim::Verb;
 use windlass::sim::chart::Outcome;
 use windlass::sim::world::Part;
+use windlass::sim::{Key, Verb};
 
-use crate::play::{Play, at, component, hook, migration_script, package};
+use crate::play::{NAMESPACE, Play, at, component, hook, migration_script, package};
 
 fn spec(version: &str, safe: bool) -> Value {
     let mut spec = package(version, vec![hook("migrate", "1.0.0"), component("a", version, &[])]);
@@ -198,4 +198,67 @@ fn a_hook_that_is_suspended_is_waited_for_and_said() {
     play.patch(&hook, json!({"spec": {"suspend": false}}));
     play.until_ready("app");
     assert_eq!(play.runs("a").as_deref(), Some("2.0.0"));
+}
+
+/// It runs under its dependents until the new set is ready, and what has run
+/// before it is not called unchanged.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_component_that_becomes_a_hook_runs_until_the_new_set_is_ready(#[case] engine: Engine) {
+    let mut play = Play::new(engine, migration_script());
+    let components = vec![component("db", "1.0.0", &[]), component("api", "1.0.0", &["db"])];
+    play.commit("app", package("1.0.0", components));
+    play.until_ready("app");
+    let mut becomes_a_hook = hook("db", "1.0.0");
+    let next = |hook: Value| package("2.0.0", vec![hook, component("api", "2.0.0", &[])]);
+    play.commit("app", next(becomes_a_hook.clone()));
+    play.until("app", "InvalidSpec");
+    let message = "hook `db` would take release db, in which component `db` runs";
+    assert!(play.message("app").contains(message), "{}", play.message("app"));
+    becomes_a_hook["install"]["releaseName"] = json!("db-migration");
+    play.rehearsal.world.script.behave("db-migration", "1.0.0", Outcome::Hangs, 1000);
+    play.commit("app", next(becomes_a_hook));
+    play.until("app", "HookFailed");
+    assert_eq!(play.runs("db").as_deref(), Some("1.0.0"), "{}", play.tell());
+    play.rehearsal.world.script.behave("db-migration", "1.0.0", Outcome::Succeeds, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    let gone = play
+        .rehearsal
+        .run_until(60_000, |r| r.world.store.get(&Key::new("apps/v1", "Deployment", NAMESPACE, "db")).is_none());
+    assert!(gone, "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_failed_hook_says_what_was_changed_before_it(#[case] engine: Engine) {
+    let mut play = Play::new(engine, migration_script());
+    let hooked = |version: &str| {
+        package(version, vec![hook("migrate", "1.0.0"), hook("index", "1.0.0"), component("a", version, &[])])
+    };
+    play.commit("app", hooked("1.0.0"));
+    play.until_ready("app");
+    play.rehearsal.world.script.behave("index", "1.0.0", Outcome::Hangs, 1000);
+    play.commit("app", hooked("2.0.0"));
+    play.until("app", "HookFailed");
+    let said = "hook index failed, what went before it stays (hook migrate): ";
+    assert!(play.message("app").starts_with(said), "{}", play.message("app"));
+}
+
+/// Helm would upgrade the release of somebody else to the chart of the hook.
+#[test]
+fn a_hook_takes_no_release_that_somebody_else_holds() {
+    let mut play = installed(Engine::Flux);
+    play.apply(&json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": {"name": "theirs", "namespace": NAMESPACE},
+        "spec": {"releaseName": "migrate", "suspend": true, "interval": "1h",
+            "chart": {"spec": {"chart": "x", "version": "1.0.0", "sourceRef": {"kind": "HelmRepository", "name": "x"}}}},
+    }));
+    play.commit("app", spec("2.0.0", true));
+    play.until("app", "Conflict");
+    let said = "holds release migrate of hook `migrate`: remove it, or give the hook another releaseName";
+    assert!(play.message("app").contains(said), "{}", play.message("app"));
 }

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::sim::chart::Script;
+use windlass::sim::chart::{Outcome, Script};
 use windlass::sim::{Key, Verb};
 
 use crate::play::{NAMESPACE, Play, at, component, package, package_key};
@@ -160,4 +160,65 @@ fn children_are_tracked_by_the_application_that_applied_the_package(#[case] engi
     tracked(&mut play, "another");
     play.rehearsal.run_for(60_000);
     assert_eq!(annotation(&play, "argocd.argoproj.io/tracking-id"), id("another"), "{}", play.tell());
+}
+
+/// Another component fails; the release that only has another name now goes on
+/// under its old one.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_hands_a_renamed_component_back(#[case] engine: Engine, #[values("1.0.0", "2.0.0")] renamed: &str) {
+    let mut script = Script::default();
+    script.behave("z", "2.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![named("old", "web", "1.0.0", &[]), component("z", "1.0.0", &["old"])]));
+    play.until_ready("app");
+    let (before, position) = (uid(&play, "web"), play.position());
+    let mut spec = package("2.0.0", vec![named("new", "web", renamed, &[]), component("z", "2.0.0", &["new"])]);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "UpgradeRolledBack");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(uid(&play, "web"), before, "{}", play.tell());
+    assert_eq!(deleted(&play, position), Vec::<&Key>::new());
+    assert_eq!(play.runs("web").as_deref(), Some("1.0.0"));
+    assert!(play.object(&play.child("app", "new")).is_none() && play.object(&play.child("app", "old")).is_some());
+}
+
+/// Somebody still requires the old name: the releases go on under the new one all
+/// the same.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_renamed_package_waits_for_nobody_who_requires_its_old_name(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let components = || vec![named("a", "web-a", "1.0.0", &[])];
+    play.commit("old", package("1.0.0", components()));
+    let mut requirer = package("1.0.0", vec![component("r", "1.0.0", &[])]);
+    requirer["requires"] = json!([{"package": "old"}]);
+    play.commit("requirer", requirer);
+    play.until_ready("requirer");
+    let (before, position) = (uid(&play, "web-a"), play.position());
+    play.commit("new", package("1.0.0", components()));
+    play.delete("old");
+    play.until_gone("old");
+    play.until_ready("new");
+    assert_eq!(uid(&play, "web-a"), before);
+    assert_eq!(deleted(&play, position), Vec::<&Key>::new());
+}
+
+/// Under another name, too, a release does not become another chart unasked.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_renamed_component_with_another_chart_is_a_replacement(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", package("1.0.0", vec![named("old", "web", "1.0.0", &[])]));
+    play.until_ready("app");
+    let mut renamed = named("new", "web", "2.0.0", &[]);
+    renamed["chart"]["name"] = json!("other");
+    play.commit("app", package("2.0.0", vec![renamed]));
+    play.until("app", "InvalidSpec");
+    assert!(play.message("app").contains("component `new` gets another chart name"), "{}", play.message("app"));
+    assert_eq!(play.runs("web").as_deref(), Some("1.0.0"));
 }

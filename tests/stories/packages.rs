@@ -135,3 +135,20 @@ fn a_chart_that_another_package_still_waits_for_is_not_tidied_up() {
     assert_eq!(commit_of("first-1"), format!("{:040x}", 4));
     assert_eq!(commit_of("second-1"), format!("{:040x}", 5), "the commit that has the chart is on record");
 }
+
+/// The required one waits for the very package that asks: nobody would ever start.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_package_does_not_wait_for_one_that_it_keeps_from_its_version(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("base", package("1.0.0", vec![component("base", "1.0.0", &[])]));
+    play.commit("app", requiring("1.0.0", "app", "base", ">=1"));
+    play.until_ready("app");
+    play.commit("app", requiring("2.0.0", "app", "base", "<2"));
+    play.commit("base", package("2.0.0", vec![component("base", "2.0.0", &[])]));
+    play.until_ready("app");
+    assert_eq!(play.runs("app").as_deref(), Some("2.0.0"));
+    play.until("base", "RequirementsNotMet");
+    assert_eq!(play.runs("base").as_deref(), Some("1.0.0"));
+}
