@@ -111,7 +111,8 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     };
     begin::identify(desk, daemon_set);
     let Some(hash) = daemon_set.newest(&desk.seen.revisions) else {
-        return begin::not_observed(desk, daemon_set);
+        let message = format!("the DaemonSet controller has not acted on generation {} yet", daemon_set.generation);
+        return begin::not_observed(desk, daemon_set, &message);
     };
     if desk.record.revision.as_deref() != Some(hash) {
         match begin::begin(desk, daemon_set, hash) {
@@ -122,9 +123,11 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     let dead = desk.record.dead.clone();
     let dead = dead.iter().map(String::as_str).collect();
     let census = Census::of(desk.seen, daemon_set, hash, &dead, desk.settings);
-    desk.record.template = daemon_set.template;
+    if begin::awaits_revision(desk, daemon_set, &census) {
+        return begin::not_observed(desk, daemon_set, "the ControllerRevision of its template is awaited");
+    }
     if desk.record.phase == RolloutPhase::Successful && census.outdated() == 0 {
-        expansion::stays(desk, daemon_set);
+        expansion::stays(desk, daemon_set, &census);
         return Standing::Done;
     }
     desk.count(daemon_set, &census);

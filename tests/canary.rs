@@ -11,6 +11,8 @@ mod judge;
 mod rollout;
 #[path = "canary/scene.rs"]
 mod scene;
+#[path = "canary/watches.rs"]
+mod watches;
 
 #[path = "canary/conformance.rs"]
 mod conformance;

@@ -22,6 +22,7 @@ pub fn remember(seen: &Observation, settings: &Settings, mut record: RolloutReco
     let hash = daemon_set.newest(&seen.revisions)?;
     record.uid = Some(daemon_set.uid.clone());
     record.revision = Some(hash.to_owned());
+    record.template = daemon_set.template;
     record.dead = census::dead_now(seen, daemon_set, None, settings);
     record.nodes = census::nodes_with_pods(seen, daemon_set);
     Some(record)
@@ -50,9 +51,7 @@ pub(super) fn identify(desk: &mut Desk<'_>, daemon_set: &DaemonSet) {
 
 /// Its controller has not acted on the present spec, so nothing can be said of
 /// its pods. What stands on record goes on standing there.
-pub(super) fn not_observed(desk: &mut Desk<'_>, daemon_set: &DaemonSet) -> Standing {
-    let generation = daemon_set.generation;
-    let message = format!("the DaemonSet controller has not acted on generation {generation} yet");
+pub(super) fn not_observed(desk: &mut Desk<'_>, daemon_set: &DaemonSet, message: &str) -> Standing {
     let standing = Standing::Waiting(format!("DaemonSet {}: {message}", daemon_set.id()));
     desk.record.settled = false;
     match desk.record.phase {
@@ -66,6 +65,22 @@ pub(super) fn not_observed(desk: &mut Desk<'_>, daemon_set: &DaemonSet) -> Stand
         | RolloutPhase::Waiting
         | RolloutPhase::Successful => standing,
     }
+}
+
+/// Whether the newest ControllerRevision is still to be seen: revisions have a
+/// watch of their own, which may be late, and until it has caught up the old
+/// template looks like the newest one, running everywhere. Its controller knows
+/// better. The number of a template is taken down once pods bear out whose it is.
+pub(super) fn awaits_revision(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
+    let is_another = desk.record.template.is_some_and(|known| Some(known) != daemon_set.template);
+    let counts = daemon_set.counts;
+    if is_another && counts.updated < census.updated_among(|node| daemon_set.tolerates(node)) {
+        return true;
+    }
+    if !is_another || counts.updated > 0 || counts.desired == 0 {
+        desk.record.template = daemon_set.template;
+    }
+    false
 }
 
 /// What a rollout begins after.
@@ -99,6 +114,7 @@ pub(super) fn begin(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> 
     }
     record.uid = Some(daemon_set.uid.clone());
     record.revision = Some(hash.to_owned());
+    record.template = daemon_set.template;
     record.node = record.node.take().filter(|_| tries_again);
     (record.pod, record.ready_at, record.restarts) = (None, None, 0);
     (record.step, record.best, record.settled) = (0, 0, false);

@@ -101,6 +101,11 @@ impl<'a> Census<'a> {
         count(self.included(), Seat::is_updated)
     }
 
+    /// Nodes that run the new template, of all that are `among`.
+    pub fn updated_among(&self, among: impl Fn(&Node) -> bool) -> i64 {
+        count(self.seats.values(), |seat| seat.is_updated() && among(seat.node))
+    }
+
     /// Nodes that run the new template and are ready.
     pub fn healthy(&self) -> i64 {
         count(self.included(), Seat::is_healthy)

@@ -71,7 +71,7 @@ fn expand(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> S
 /// Nothing of an old template is left: the budget goes back to 1, and everything
 /// must be seen as it should be twice.
 fn finish(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
-    let steering = desk.steer(daemon_set, IDLE, daemon_set.strategy.drive);
+    let steering = go_idle(desk, daemon_set, census);
     if !is_complete(daemon_set, census) {
         desk.record.settled = false;
         let Some(stuck) = in_time(desk, census) else {
@@ -110,8 +110,18 @@ pub(super) fn is_complete(daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
 }
 
 /// It is done, and its budget stays at 1.
-pub(super) fn stays(desk: &mut Desk<'_>, daemon_set: &DaemonSet) {
-    desk.steer(daemon_set, IDLE, daemon_set.strategy.drive);
+pub(super) fn stays(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
+    go_idle(desk, daemon_set, census);
+}
+
+/// The budget outside of a rollout. A freeze is lifted only once the DaemonSet
+/// controller itself counts every node as updated: then nothing goes with it.
+fn go_idle(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
+    let frozen = daemon_set.strategy.pace == Pace::Frozen;
+    if frozen && daemon_set.counts.updated < census.expected {
+        return false;
+    }
+    desk.steer(daemon_set, IDLE, daemon_set.strategy.drive)
 }
 
 fn done(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {

@@ -7,12 +7,15 @@ use windlass::sim::chart::{Fate, PodBehaviour, Script};
 use windlass::sim::world::Part;
 
 use crate::rollout::{Distortion, Rollout};
+use crate::watches::Lags;
 
 /// Something that happens at a time after the new template.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A further template, of this version.
     Template(u8),
+    /// The same, by hand: nobody has asked what stood there before.
+    Rewrite(u8),
     Kill(usize),
     Revive(usize),
     Join,
@@ -30,6 +33,11 @@ pub enum Event {
 }
 
 impl Event {
+    /// Whether another template comes with it.
+    pub fn is_template(&self) -> bool {
+        matches!(self, Self::Template(_) | Self::Rewrite(_))
+    }
+
     /// Whether it leaves nodes and pods alone.
     pub fn is_harmless(&self) -> bool {
         matches!(self, Self::Edit(_) | Self::Reapply | Self::Restart | Self::Cordon(_) | Self::Join)
@@ -53,6 +61,8 @@ pub struct History {
     /// The same of version 3.
     pub fix: Fate,
     pub latency: u64,
+    /// By how much each watch is late.
+    pub lags: Lags,
     pub events: Vec<(u64, Event)>,
 }
 
@@ -91,6 +101,7 @@ impl History {
     pub fn start(&self) -> Rollout {
         let mut rollout = Rollout::new(self.canary(), self.guarded, self.nodes, self.strategy(), self.script());
         rollout.latency = self.latency;
+        rollout.watch(self.lags);
         for node in 0..self.dead.min(self.nodes) {
             rollout.world.kill_node(&name(node, self.nodes));
         }
@@ -110,6 +121,7 @@ impl History {
             rollout.play((start + at).saturating_sub(rollout.world.now()));
             match event {
                 Event::Template(version) => rollout.upgrade(&version.to_string()),
+                Event::Rewrite(version) => rollout.rewrite(&version.to_string()),
                 Event::Kill(node) => rollout.world.kill_node(&name(*node, self.nodes)),
                 Event::Revive(node) => rollout.world.revive_node(&name(*node, self.nodes)),
                 Event::Join => {
@@ -156,6 +168,7 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
     let event = prop_oneof![
         2 => Just(Event::Template(3)),
         1 => Just(Event::Template(1)),
+        1 => Just(Event::Rewrite(3)),
         1 => node.clone().prop_map(Event::Kill),
         1 => node.clone().prop_map(Event::Revive),
         1 => Just(Event::Join),
@@ -173,6 +186,12 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
     })
 }
 
+fn lags() -> impl Strategy<Value = Lags> {
+    let lag = || prop_oneof![3 => Just(0u64), 1 => Just(20), 1 => Just(400)];
+    let lags = (lag(), lag(), lag());
+    lags.prop_map(|(daemon_sets, revisions, nodes)| Lags { daemon_sets, revisions, nodes, pods: 0 })
+}
+
 pub fn histories() -> impl Strategy<Value = History> {
     let steps = prop_oneof![
         Just(vec!["10%".to_owned()]),
@@ -186,9 +205,10 @@ pub fn histories() -> impl Strategy<Value = History> {
     let on_failure = prop_oneof![Just(CanaryFailure::Hold), Just(CanaryFailure::Freeze), Just(CanaryFailure::Rollback)];
     let unready = prop_oneof![3 => Just(UnreadyNodes::Exclude), 1 => Just(UnreadyNodes::Block)];
     let fate = (fates(), prop::option::of(0..12usize));
-    let latency = prop_oneof![Just(5u64), Just(20), Just(400)];
+    let latency = (prop_oneof![Just(5u64), Just(20), Just(400)], lags());
     (cluster, mode, steps, soak, on_failure, unready, fate, fates(), latency, events()).prop_map(
-        |((nodes, dead, guarded, surge), mode, steps, soak, on_failure, unready_nodes, fate, fix, latency, events)| {
+        |((nodes, dead, guarded, surge), mode, steps, soak, on_failure, unready_nodes, fate, fix, late, events)| {
+            let (latency, lags) = late;
             History {
                 nodes,
                 mode,
@@ -202,6 +222,7 @@ pub fn histories() -> impl Strategy<Value = History> {
                 fate,
                 fix,
                 latency,
+                lags,
                 events,
             }
         },

@@ -111,12 +111,14 @@ struct Trial {
     image: String,
     nodes: BTreeSet<String>,
     soaking: BTreeMap<String, (u64, u64)>,
+    /// The same of those that were lost, and when.
+    lost: BTreeMap<String, (u64, u64)>,
 }
 
 impl Trial {
     fn begin(&mut self, image: &str, cluster: &Cluster) {
         let nodes = cluster.of_kind("Node").filter_map(|node| at(node, "/metadata/name").as_str().map(str::to_owned));
-        *self = Self { image: image.to_owned(), nodes: nodes.collect(), soaking: BTreeMap::new() };
+        *self = Self { image: image.to_owned(), nodes: nodes.collect(), ..Self::default() };
         for (node, _) in pods(cluster.of_kind("Pod")).into_iter().filter(|(_, (runs, ready))| *ready && runs == image) {
             self.soaking.insert(node, (0, 0));
         }
@@ -133,7 +135,9 @@ impl Trial {
             return;
         }
         if !stays || !is_ready(&change.object) {
-            self.soaking.remove(&node);
+            if let Some((since, _)) = self.soaking.remove(&node) {
+                self.lost.insert(node, (since, change.at));
+            }
         } else if self.soaking.get(&node).is_none_or(|(_, known)| *known != restarts) {
             self.soaking.insert(node, (change.at, restarts));
         }
@@ -142,7 +146,8 @@ impl Trial {
     /// Verified is what has soaked, on a node that was there before.
     fn judge(&self, history: &History, told: &Told) -> Judgement {
         let Some(node) = &told.record.node else { return Err(format!("verified without a canary, at {}", told.at)) };
-        let since = self.soaking.get(node).map(|(since, _)| *since);
+        let lost = self.lost.get(node).filter(|(_, lost)| told.at <= lost + history.lags.longest());
+        let since = self.soaking.get(node).or(lost).map(|(since, _)| *since);
         if since.is_none_or(|since| told.at < since + history.soak * 1000) {
             return Err(format!("{node} is verified at {} and soaks since {since:?}", told.at));
         }
@@ -301,7 +306,7 @@ fn ending(history: &History, rollout: &Rollout) -> Judgement {
         _ => Fate::Runs,
     };
     let excluded = history.dead == 0 || history.unready_nodes == UnreadyNodes::Exclude;
-    let harmless = history.events.iter().all(|(_, event)| event.is_harmless() || matches!(event, Event::Template(_)));
+    let harmless = history.events.iter().all(|(_, event)| event.is_harmless() || event.is_template());
     let first = rollout.version() == "2" || history.fate.0 == Fate::Runs || history.mode == RolloutMode::Strict;
     if fates == Fate::Runs && first && excluded && harmless && record.phase != RolloutPhase::Successful {
         return Err(format!("nothing fails, and it is {} ({:?})", record.phase, record.message));
@@ -315,8 +320,11 @@ fn success(history: &History, rollout: &Rollout) -> Judgement {
     let told = rollout.told.iter().rev().find(|told| told.record.phase == RolloutPhase::Successful);
     let told = told.ok_or("successful, and never told")?;
     let log = rollout.world.store.log();
+    // What came later was not seen yet.
+    let position = log[..told.position].partition_point(|change| change.at + history.lags.longest() <= told.at);
+    let seen = &log[..position];
     let mut cluster = Cluster::default();
-    log[..told.position].iter().for_each(|change| cluster.take(change));
+    seen.iter().for_each(|change| cluster.take(change));
     let daemon_set = cluster.objects.get(&key()).ok_or("there is no DaemonSet")?;
     let image = template(daemon_set);
     let pods = pods(cluster.of_kind("Pod"));
@@ -334,12 +342,12 @@ fn success(history: &History, rollout: &Rollout) -> Judgement {
         let name = at(node, "/metadata/name").as_str().unwrap_or("");
         let dies_with_it = pods.get(name).is_some_and(|(found, _)| *found == image);
         // Each upgrade asks anew.
-        let once = !history.events.iter().any(|(_, event)| matches!(event, Event::Template(_)));
+        let once = !history.events.iter().any(|(_, event)| event.is_template());
         if once && dies_with_it && !cluster.dead_before.contains(name) {
             return Err(format!("successful, and {name} died with its new pod"));
         }
     }
-    let last = log[..told.position].iter().rev().find(tells);
+    let last = seen.iter().rev().find(tells);
     if let Some(last) = last.filter(|last| told.at < last.at + 900) {
         return Err(format!("told at {}, and something happened at {}", told.at, last.at));
     }

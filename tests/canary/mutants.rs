@@ -13,6 +13,7 @@ use windlass::sim::chart::Fate;
 use crate::history::{Event, History};
 use crate::judge::judge;
 use crate::rollout::Distortion;
+use crate::watches::Lags;
 
 /// Whatever generation the controller has acted on, it is taken for the present one.
 fn generation_check_skipped(seen: &mut Observation, _: &mut RolloutRecord, _: &mut Settings) {
@@ -25,6 +26,11 @@ fn readiness_of_containers(seen: &mut Observation, _: &mut RolloutRecord, _: &mu
     for pod in seen.pods.iter_mut().filter(|pod| pod.phase == "Running") {
         pod.ready = true;
     }
+}
+
+/// What the DaemonSet controller counts as updated is not compared with what is seen.
+fn late_revisions_not_noticed(seen: &mut Observation, _: &mut RolloutRecord, _: &mut Settings) {
+    seen.daemon_set.iter_mut().for_each(|found| found.counts.updated = i64::MAX);
 }
 
 /// Pods on their way out count.
@@ -119,6 +125,7 @@ fn history(change: impl FnOnce(&mut History)) -> History {
         fate: (Fate::Runs, None),
         fix: Fate::Runs,
         latency: 20,
+        lags: Lags::default(),
         events: Vec::new(),
     };
     change(&mut history);
@@ -136,12 +143,16 @@ fn judged(history: &History, distortion: Option<Distortion>, untested: bool) -> 
 #[case::generation_check_skipped(generation_check_skipped, "is deleted before", history(|h| {
     h.events = vec![(1, Event::Stall(10_000))];
 }))]
+#[case::late_revisions_not_noticed(late_revisions_not_noticed, "is deleted before", history(|h| {
+    h.lags.revisions = 1000;
+    h.events = vec![(60_000, Event::Rewrite(3))];
+}))]
 #[case::readiness_of_containers(readiness_of_containers, "is verified", history(|h| h.fate.0 = Fate::NeverReady))]
 #[case::terminating_pods_counted(terminating_pods_counted, "successful, and", history(|h| {
     h.nodes = 1;
     h.events = vec![(8_200, Event::Evict(0))];
 }))]
-#[case::template_not_looked_at(template_not_looked_at, "is verified", history(|_| {}))]
+#[case::template_not_looked_at(template_not_looked_at, "nothing fails", history(|_| {}))]
 #[case::crashes_not_seen(crashes_not_seen, "is broken since", history(|h| h.fate.0 = Fate::CannotPull))]
 #[case::crashes_seen_in_the_first_phase_only(crashes_seen_in_the_first_phase_only, "is broken since", history(|h| {
     h.fate = (Fate::CannotPull, Some(5));
@@ -186,6 +197,26 @@ fn writes_without_tests_are_caught() {
     });
     let error = caught.expect("it is not caught");
     assert!(error.contains("before the canary is verified") || error.contains("without a ready pod"), "{error}");
+}
+
+/// The DaemonSet's watch tells of a new template before that of the revisions does.
+#[rstest]
+#[case::in_a_move(Event::Template(3))]
+#[case::by_hand(Event::Rewrite(3))]
+fn a_late_revision_costs_no_node(
+    #[case] event: Event,
+    #[values(RolloutMode::Strict, RolloutMode::Compat)] mode: RolloutMode,
+    #[values(100, 300, 1000)] late: u64,
+) {
+    for at in [100, 4_000, 9_500, 60_000] {
+        let history = history(|h| {
+            h.mode = mode;
+            h.soak = 2;
+            h.lags.revisions = late;
+            h.events = vec![(at, event.clone())];
+        });
+        assert_eq!(judged(&history, None, false), Ok(()), "at {at}");
+    }
 }
 
 /// The soak is what a late crash is caught by.

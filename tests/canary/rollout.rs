@@ -13,6 +13,8 @@ use windlass::sim::guard::Policy;
 use windlass::sim::store::Expected;
 use windlass::sim::{Key, Refusal, World};
 
+use crate::watches::{Lags, Watches};
+
 const HELM: &str = "helm-controller";
 const WINDLASS: &str = "windlass";
 
@@ -47,7 +49,8 @@ pub struct Rollout {
     chart: Value,
     version: String,
     started: u64,
-    seen: usize,
+    lags: Lags,
+    watches: Watches,
     due: Option<u64>,
     /// A write on its way.
     pending: Option<(u64, Action)>,
@@ -84,10 +87,12 @@ impl Rollout {
             chart: strategy,
             version: "1".into(),
             started: 0,
-            seen: 0,
+            lags: Lags::default(),
+            watches: Watches::default(),
             due: None,
             pending: None,
         };
+        rollout.watch(Lags::default());
         for number in 1..=nodes {
             rollout.world.add_node(&format!("n{number}"));
         }
@@ -104,6 +109,12 @@ impl Rollout {
         rollout
     }
 
+    /// Everything is listed, and watched from here on.
+    pub fn watch(&mut self, lags: Lags) {
+        self.lags = lags;
+        self.watches = Watches::start(&self.world.store, lags);
+    }
+
     fn settings(&self) -> Settings {
         Settings::from(&self.canary)
     }
@@ -112,10 +123,34 @@ impl Rollout {
     /// small budget.
     pub fn upgrade(&mut self, version: &str) {
         if matches!(self.record.phase, RolloutPhase::Started | RolloutPhase::Successful) {
-            let fresh = windlass::canary::again(&self.record);
-            let observation = self.observe();
-            self.record = remember(&observation, &self.settings(), fresh).unwrap_or_default();
+            self.remember();
         }
+        self.rewrite(version);
+    }
+
+    /// Nothing is written before it is known what stands there, unless that never comes.
+    fn remember(&mut self) {
+        let fresh = windlass::canary::again(&self.record);
+        for patience in [self.lags.longest(), 0] {
+            if let Some(record) = remember(&self.observe(), &self.settings(), fresh.clone()) {
+                self.record = record;
+                return;
+            }
+            self.let_pass(patience);
+        }
+        self.record = RolloutRecord::default();
+    }
+
+    fn let_pass(&mut self, millis: u64) {
+        let end = self.world.now() + millis;
+        while self.world.next_due().is_some_and(|due| due <= end) {
+            self.world.step();
+        }
+        self.world.wait_until(end);
+    }
+
+    /// A new version without an upgrade: somebody changes the template by hand, say.
+    pub fn rewrite(&mut self, version: &str) {
         self.version = version.to_owned();
         self.apply();
         self.due = Some(self.world.now() + self.latency);
@@ -160,17 +195,19 @@ impl Rollout {
     /// The process is killed and another one starts.
     pub fn restart(&mut self) {
         self.started = self.world.now();
+        self.watch(self.lags);
         self.pending = None;
         self.due = Some(self.world.now());
     }
 
-    pub fn observe(&self) -> Observation {
-        let store = &self.world.store;
+    pub fn observe(&mut self) -> Observation {
+        self.watches.catch_up(self.world.store.log(), self.world.now());
+        let seen = &self.watches;
         Observation {
-            daemon_set: store.get(&key()).map(|object| DaemonSet::read(object)),
-            revisions: store.list("ControllerRevision").map(|(_, object)| Revision::read(object)).collect(),
-            pods: store.list("Pod").map(|(_, object)| Pod::read(object)).collect(),
-            nodes: store.list("Node").map(|(key, object)| (key.name.clone(), Node::read(object))).collect(),
+            daemon_set: seen.list("DaemonSet").map(|(_, object)| DaemonSet::read(object)).next(),
+            revisions: seen.list("ControllerRevision").map(|(_, object)| Revision::read(object)).collect(),
+            pods: seen.list("Pod").map(|(_, object)| Pod::read(object)).collect(),
+            nodes: seen.list("Node").map(|(key, object)| (key.name.clone(), Node::read(object))).collect(),
         }
     }
 
@@ -189,19 +226,22 @@ impl Rollout {
     pub fn play(&mut self, millis: u64) {
         let end = self.world.now() + millis;
         loop {
-            if self.world.store.log().len() > self.seen {
-                self.seen = self.world.store.log().len();
+            if self.watches.catch_up(self.world.store.log(), self.world.now()) {
                 let at = self.world.now() + self.latency;
                 self.due = Some(self.due.map_or(at, |due| due.min(at)));
             }
             let own = self.pending.as_ref().map(|(at, _)| *at).or(self.due);
-            let next = [own, self.world.next_due()].into_iter().flatten().min();
+            let arrival = self.watches.next(self.world.store.log());
+            let next = [own, arrival, self.world.next_due()].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
-            if own != Some(next) {
+            if own != Some(next) && arrival != Some(next) {
                 self.world.step();
                 continue;
             }
             self.world.wait_until(next);
+            if own != Some(next) {
+                continue;
+            }
             if let Some((_, action)) = self.pending.take() {
                 self.write(&action);
             } else {
@@ -241,9 +281,13 @@ impl Rollout {
     fn write(&mut self, action: &Action) {
         let written = self.carry_out(action);
         self.world.settle_writes();
-        if written.is_err() {
-            self.refused += 1;
-            self.due = Some(self.world.now() + 50);
+        match written {
+            Ok(()) if matches!(action, Action::Steer(_)) => self.watches.note(&key(), &self.world.store),
+            Ok(()) => {}
+            Err(_) => {
+                self.refused += 1;
+                self.due = Some(self.world.now() + 50);
+            }
         }
     }
 

@@ -125,6 +125,12 @@ impl Scene {
         }
     }
 
+    /// The number that the API server gives the template.
+    pub fn number(&mut self, template: i64) {
+        self.daemon_set["metadata"]["annotations"]["deprecated.daemonset.template.generation"] =
+            json!(template.to_string());
+    }
+
     /// The spec was written, and the DaemonSet controller has seen it.
     pub fn touch(&mut self) {
         let generation = self.daemon_set["metadata"]["generation"].as_i64().unwrap() + 1;

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::json;
 use windlass::api::{CanaryFailure, RolloutGuard, RolloutMode, RolloutPhase, RolloutReason};
-use windlass::canary::Standing;
+use windlass::canary::{Calm, Standing, decide};
 
 use crate::scene::{Scene, State, deleted, frozen, message, pace, rolling, stands, surging};
 
@@ -252,6 +252,60 @@ fn a_rollout_is_not_done_before_the_release_is() {
     scene.settle();
     scene.wait(2);
     assert_eq!(scene.settle().standing, Standing::Done);
+}
+
+/// Revisions have a watch of their own, which may be late: what is seen then is the old
+/// hash on every pod, and a controller that counts none of them as updated.
+#[rstest]
+fn a_template_whose_revision_is_not_seen_yet_lifts_no_freeze(#[values(false, true)] ended: bool) {
+    let mut scene = Scene::new(RolloutMode::Strict, 3);
+    scene.number(1);
+    scene.remember();
+    if ended {
+        scene.settle();
+        scene.wait(2);
+        assert_eq!(scene.settle().standing, Standing::Done);
+    }
+    scene.number(2);
+    scene.strategy(frozen());
+    let mut seen = scene.observe();
+    let daemon_set = seen.daemon_set.as_mut().unwrap();
+    daemon_set.counts.updated = 0;
+    let decision = decide(&seen, &scene.record, &scene.settings(), scene.moment);
+    assert_eq!(decision.action, None);
+    assert!(message(&decision).contains("ControllerRevision"), "{decision:?}");
+    let calm = Calm::after(&decision.record).is_some_and(|calm| calm.holds(seen.daemon_set.as_ref().unwrap()));
+    assert!(!calm, "nobody would look again");
+    assert!(matches!(decision.standing, Standing::Waiting(_)));
+}
+
+/// A template that was changed and changed back before its controller has looked.
+#[test]
+fn a_template_that_was_another_for_a_moment_is_done() {
+    let mut scene = Scene::new(RolloutMode::Strict, 3);
+    scene.number(1);
+    scene.remember();
+    scene.number(3);
+    scene.strategy(frozen());
+    scene.settle();
+    scene.wait(2);
+    assert_eq!(scene.settle().standing, Standing::Done);
+    assert_eq!(scene.daemon_set["spec"]["updateStrategy"], rolling(1));
+}
+
+/// The end of a rollout lifts a freeze only with the DaemonSet controller's own word.
+#[test]
+fn a_freeze_is_not_lifted_at_the_end_before_the_controller_counts_every_node() {
+    let mut scene = Scene::new(RolloutMode::Strict, 1);
+    scene.canary.soak = Some("0s".into());
+    scene.template("new");
+    scene.settle();
+    scene.put("n1", "new", State::Ready);
+    let mut seen = scene.observe();
+    seen.daemon_set.as_mut().unwrap().counts.updated = 0;
+    let decision = decide(&seen, &scene.record, &scene.settings(), scene.moment);
+    assert_eq!(decision.action, None);
+    assert_eq!(pace(&scene.look()), "1");
 }
 
 /// `kubectl rollout restart` is a new template like any other.
