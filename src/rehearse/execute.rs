@@ -47,8 +47,7 @@ impl Rehearsal {
             self.process.wake(id, now + OWN_WRITES);
             return;
         }
-        self.look_at_peer(&id);
-        let Some(mut snapshot) = self.snapshot(&id) else {
+        let Some((mut snapshot, time)) = self.look(&id) else {
             self.process.interest.remove(&id);
             self.process.rollouts.remove(&id);
             return;
@@ -56,8 +55,6 @@ impl Rehearsal {
         if let Some(distortion) = self.faults.distortion {
             distortion(&mut snapshot);
         }
-        let skew = jiff::SignedDuration::from_millis(self.process.skew);
-        let time = self.world.timestamp().checked_add(skew).unwrap_or_default();
         let decision = decide(&snapshot, time);
         self.note_events(&id, &decision);
         let changed = decision.status != snapshot.package.status;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::Rehearsal;
@@ -23,8 +24,16 @@ const RELEASES: [&str; 2] = ["HelmRelease", "Application"];
 const SOURCES: [&str; 4] = ["HelmRepository", "HelmChart", "OCIRepository", "GitRepository"];
 
 impl Rehearsal {
-    /// What a decision about a Package is made from.
-    pub(super) fn snapshot(&mut self, id: &PackageId) -> Option<Snapshot> {
+    /// What a decision about a Package would be made from now, and the time by
+    /// the clock of the controller; `None` if it sees no such Package.
+    pub fn look(&mut self, id: &PackageId) -> Option<(Snapshot, Timestamp)> {
+        self.look_at_peer(id);
+        let snapshot = self.snapshot(id)?;
+        let skew = SignedDuration::from_millis(self.process.skew);
+        Some((snapshot, self.world.timestamp().checked_add(skew).unwrap_or_default()))
+    }
+
+    fn snapshot(&mut self, id: &PackageId) -> Option<Snapshot> {
         let mut snapshot = self.snapshot_without_peers(id)?;
         let now = self.now();
         let peers = self.process.peers.iter().filter(|(other, _)| *other != id);
