@@ -203,6 +203,16 @@ fn no_package_is_never_an_empty_answer(#[case] content: &[(&str, &str)]) {
 #[case::syntax("a: [", "clusters/prod/z.yaml:1:")]
 #[case::binary("a: \0", "clusters/prod/z.yaml:1:1: ")]
 #[case::lost_kind(&OTHER_ENGINE.replace("kind: Package\n", ""), "clusters/prod/z.yaml:1:1: WL022 this document is no Kubernetes object: kind is missing")]
+#[case::lost_kind_of_another(&CONFIG_MAP.replace("kind: ConfigMap\n", ""), "clusters/prod/z.yaml:1:1: WL022 this document is no Kubernetes object: kind is missing (")]
+#[case::lost_api_version(
+    "kind: ConfigMap\nmetadata: {name: a}\n",
+    "clusters/prod/z.yaml:1:1: WL022 this document is no Kubernetes object: apiVersion is missing ("
+)]
+#[case::values(
+    "replicas: 1\n",
+    "clusters/prod/z.yaml:1:1: WL022 this document is no Kubernetes object: apiVersion and kind are missing ("
+)]
+#[case::text("replicas\n", "clusters/prod/z.yaml:1:1: WL022 this document is no Kubernetes object: this is text (")]
 #[case::edge(&PACKAGE.replace("[one]", "[ona]"), "clusters/prod/z.yaml:13:27: WL013 there is no component `ona` (did you mean `one`?)")]
 #[case::revision(
     "apiVersion: windlass.dev/v1alpha1\nkind: PackageRevision\nmetadata: {name: app-1}\n",

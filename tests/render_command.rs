@@ -153,6 +153,18 @@ fn an_error_anywhere_writes_nothing() {
     assert_eq!(stdout(&render(directory.path(), &["--engine", "argo", "."]).code(1)), "");
 }
 
+/// What is made of the rest is applied by someone who deletes what is missing.
+#[test]
+fn a_document_without_kind_is_an_error_in_a_directory_too() {
+    let directory = files(&[("app.yaml", PACKAGE), ("b.yaml", "apiVersion: v1\nmetadata: {name: settings}\n")]);
+    for mode in ["managed", "native", "package"] {
+        let failed = render(directory.path(), &["--engine", "flux", "--mode", mode, "."]).code(1);
+        assert_eq!(stdout(&failed), "");
+        let message = "error[WL022]: this document is no Kubernetes object: kind is missing\n --> b.yaml:1:1\n";
+        assert!(stderr(&failed).starts_with(message), "{}", stderr(&failed));
+    }
+}
+
 #[test]
 fn an_engine_is_needed() {
     let directory = files(&[("app.yaml", PACKAGE)]);

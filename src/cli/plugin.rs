@@ -94,6 +94,7 @@ fn answer() -> anyhow::Result<Result<Answer, Vec<String>>> {
         Ok(loaded) => loaded,
         Err(error) => return Ok(Err(vec![error])),
     };
+    loaded.refuse_stray_documents();
     // Of a part of the repository some charts are missing for another reason.
     let whole = location.begins_at.is_empty();
     let roots: [&dyn Tree; 1] = [&tree];

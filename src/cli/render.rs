@@ -89,6 +89,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         None => NamespaceRule::Default(Namespace::parse("default")?),
     };
     let mut loaded = paths::read(&arguments.paths, &rule, streams)?;
+    loaded.refuse_stray_documents();
     let root = arguments.chart_root.as_deref().map(chart_root).transpose()?;
     let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
     let charts = root.is_some().then_some(check::Charts { roots: &roots, severity: Severity::Error });

@@ -138,6 +138,15 @@ impl Loaded {
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
+
+    /// Makes an error of each document that is no Kubernetes object, wherever it
+    /// was found: whoever applies the rest and prunes would delete the object that
+    /// it was meant to be.
+    pub fn refuse_stray_documents(&mut self) {
+        for diagnostic in self.diagnostics.iter_mut().filter(|diagnostic| diagnostic.code == Code::NotAnObject) {
+            diagnostic.severity = Severity::Error;
+        }
+    }
 }
 
 impl LoadedPackage {
