@@ -6,6 +6,7 @@
 
 mod build;
 mod escape;
+mod flow;
 mod merge;
 mod node;
 mod scalar;

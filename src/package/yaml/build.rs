@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as EventSpan, StrInput, Tag, options};
+use granit_parser::{
+    ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as EventSpan, StrInput, StructureStyle, Tag, options,
+};
 use serde_json::Number;
 
 use super::escape::refused_by_go;
+use super::flow::{disputed, is_anchor_name, is_long_key};
 use super::merge::finish_mapping;
 use super::node::{Content, Entry, Node};
 use super::scalar::resolve;
@@ -19,8 +22,12 @@ use crate::package::violation::Code;
 /// next one read; one with a lesser problem (a key that occurs twice) is there,
 /// so that the rest of it can be checked as well.
 pub fn parse(text: &str) -> Documents {
-    let options =
-        options! { emit_comments: false, flow_nesting_limit: 2 * MAX_DEPTH, block_nesting_limit: 2 * MAX_DEPTH };
+    let options = options! {
+        emit_comments: false,
+        emit_anchor_events: true,
+        flow_nesting_limit: 2 * MAX_DEPTH,
+        block_nesting_limit: 2 * MAX_DEPTH,
+    };
     let mut builder = Builder { text, ..Builder::default() };
     let mut parser = Parser::new_from_str_with_options(text, options);
     while let Some(event) = parser.next() {
@@ -116,6 +123,8 @@ fn syntax_help(message: &str, line: &str) -> &'static str {
         "indent the line like those beside it; behind `[…]`, `{…}` or text nothing more follows"
     } else if message.contains("invalid trailing content") {
         "nothing follows a closing quote: put the whole text in quotes"
+    } else if message.contains("may not precede any of") {
+        "write a space behind the `:`; if it is text, put it in quotes"
     } else if message.contains("unclosed quote") {
         "close it with the quote it begins with"
     } else if message.contains("unexpected character") {
@@ -147,6 +156,8 @@ struct Builder<'t> {
     text: &'t str,
     documents: Documents,
     frames: Vec<Frame>,
+    /// How many frames are around the outermost one between brackets.
+    flow: Option<usize>,
     anchors: BTreeMap<usize, Node>,
     count: usize,
     nodes: usize,
@@ -164,6 +175,7 @@ impl Builder<'_> {
 
     fn abandon(&mut self) {
         self.frames.clear();
+        self.flow = None;
         self.anchors.clear();
     }
 
@@ -181,13 +193,14 @@ impl Builder<'_> {
             }
             Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref(), span),
             Event::Alias(anchor) => self.alias(anchor, span),
-            Event::SequenceStart(_, anchor, tag) => {
+            Event::Anchor(_, name) => self.anchor(&name, span),
+            Event::SequenceStart(style, anchor, tag) => {
                 self.collection_tag(tag.as_deref(), "seq", span);
-                self.open(Frame::Sequence { items: Vec::new(), span, anchor }, span)
+                self.open(Frame::Sequence { items: Vec::new(), span, anchor }, style, span)
             }
-            Event::MappingStart(_, anchor, tag) => {
+            Event::MappingStart(style, anchor, tag) => {
                 self.collection_tag(tag.as_deref(), "map", span);
-                self.open(Frame::Mapping { entries: Vec::new(), key: None, span, anchor }, span)
+                self.open(Frame::Mapping { entries: Vec::new(), key: None, span, anchor }, style, span)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             // Starts and ends of the stream and of documents, and what is not asked for.
@@ -195,10 +208,21 @@ impl Builder<'_> {
         }
     }
 
-    fn open(&mut self, frame: Frame, span: Span) -> Step {
+    fn anchor(&mut self, name: &str, span: Span) -> Step {
+        if !is_anchor_name(name) {
+            let message = format!("readers disagree on where the anchor `{}` ends", shorten(name));
+            self.problem(Code::Syntax, span, message, "name it with letters, digits, `_` and `-`");
+        }
+        Step::Continue
+    }
+
+    fn open(&mut self, frame: Frame, style: StructureStyle, span: Span) -> Step {
         if self.frames.len() >= MAX_DEPTH {
             self.problem(Code::TooLarge, span, format!("nested deeper than {MAX_DEPTH} levels"), TOO_DEEP);
             return Step::SkipDocument;
+        }
+        if style == StructureStyle::Flow && self.flow.is_none() {
+            self.flow = Some(self.frames.len());
         }
         self.frames.push(frame);
         Step::Continue
@@ -214,6 +238,9 @@ impl Builder<'_> {
             }
             None => return Step::Continue,
         };
+        if self.flow == Some(self.frames.len()) {
+            self.flow = None;
+        }
         let span = Span { start: span.start, end: end.end.max(span.end) };
         self.place(Node { content, span, plain: false }, anchor)
     }
@@ -226,12 +253,25 @@ impl Builder<'_> {
         }
         if style == ScalarStyle::DoubleQuoted {
             self.escapes(span);
+        } else if style == ScalarStyle::Plain && self.flow.is_some() {
+            self.between_brackets(tag.is_some(), span);
         }
         // The parser writes an absent value as `~`.
         let text = if span.start == span.end && style == ScalarStyle::Plain { "" } else { text };
         let content = self.typed(text, style, tag, span);
         let plain = style == ScalarStyle::Plain && tag.is_none();
         self.place(Node { content, span, plain }, anchor)
+    }
+
+    fn between_brackets(&mut self, tagged: bool, span: Span) {
+        if let Some(disputed) = disputed(self.text, span) {
+            let written = self.text.get(disputed.span.start..disputed.span.end).map(shorten).unwrap_or_default();
+            let message = format!("readers disagree about `{written}` between brackets");
+            self.problem(Code::Syntax, disputed.span, message, disputed.help);
+        } else if tagged && span.start == span.end {
+            let message = "readers disagree on where a tag without a value ends between brackets";
+            self.problem(Code::Syntax, span, message, "write the value, such as `\"\"`");
+        }
     }
 
     fn escapes(&mut self, span: Span) {
@@ -340,6 +380,10 @@ impl Builder<'_> {
     }
 
     fn key(&mut self, node: Node) -> Step {
+        if self.flow.is_some() && is_long_key(self.text, node.span) {
+            let message = "a key between brackets and its `:` are on more than one line";
+            self.problem(Code::Syntax, node.span, message, "write them on one: Kubernetes tools read nothing else");
+        }
         let text = match node.content {
             Content::Text(text) => text,
             Content::Bool(value) => value.to_string(),

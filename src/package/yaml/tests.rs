@@ -37,6 +37,11 @@ fn only_problem(text: &str) -> (Code, String, String) {
            "0.5": "h", ".inf": "i", "-.inf": "j", "1e+21": "k", "0": "l", "-0": "m"})
 )]
 #[case::aliases("a: &x [1]\nb: *x", json!({"a": [1], "b": [1]}))]
+#[case::between_brackets(
+    "a: [b:c, 'd:', \"?e\", f, https://g.org:80/h]\ni: {j: k, \"l\":m, p: '?'}\no: p?q:z\nr: :s",
+    json!({"a": ["b:c", "d:", "?e", "f", "https://g.org:80/h"], "i": {"j": "k", "l": "m", "p": "?"}, "o": "p?q:z", "r": ":s"})
+)]
+#[case::block_behind_brackets("a: [b]\nc: d?e\nf: ::1", json!({"a": ["b"], "c": "d?e", "f": "::1"}))]
 #[case::byte_order_mark("\u{feff}a: 1", json!({"a": 1}))]
 #[case::carriage_returns("a: 1\r\nb: 2\r\n", json!({"a": 1, "b": 2}))]
 #[case::comments("# x\na: 1 # y\n", json!({"a": 1}))]
@@ -100,6 +105,48 @@ fn a_file_may_hold_many_documents() {
 #[case::infinite("a: .inf", Code::WrongType, "JSON has no number `.inf`", ".inf")]
 #[case::unknown_anchor("a: *x", Code::Syntax, "while parsing node, found unknown anchor", "*")]
 #[case::anchor_in_itself("a: &x [*x]", Code::Syntax, "the anchor is not complete here: it would contain itself", "*x")]
+#[case::key_or_text(
+    "a: [localhost:, b]",
+    Code::Syntax,
+    "readers disagree about `localhost:` between brackets",
+    "localhost:"
+)]
+#[case::key_or_text_at_the_end(
+    "a: [system:node:]",
+    Code::Syntax,
+    "readers disagree about `system:node:` between brackets",
+    "system:node:"
+)]
+#[case::colon_in_front("a: {b: ::1}", Code::Syntax, "readers disagree about `::1` between brackets", "::1")]
+#[case::port("a:\n- [:8080]", Code::Syntax, "readers disagree about `:8080` between brackets", ":8080")]
+#[case::question_in_front("a: [{b: [?x]}]", Code::Syntax, "readers disagree about `?x` between brackets", "?x")]
+#[case::question(
+    "a: [https://e.org/x?y=z]",
+    Code::Syntax,
+    "readers disagree about `https://e.org/x?y=z` between brackets",
+    "https://e.org/x?y=z"
+)]
+#[case::question_in_a_key("a: {b?: c}", Code::Syntax, "readers disagree about `b?` between brackets", "b?")]
+#[case::key_over_lines(
+    "a: {b\n  c: d}",
+    Code::Syntax,
+    "a key between brackets and its `:` are on more than one line",
+    "b\n  c"
+)]
+#[case::key_above_its_colon(
+    "a: {\"b\"\n  : d}",
+    Code::Syntax,
+    "a key between brackets and its `:` are on more than one line",
+    "\"b\""
+)]
+#[case::tag_before_a_comma(
+    "a: [!!str, b]",
+    Code::Syntax,
+    "readers disagree on where a tag without a value ends between brackets",
+    ""
+)]
+#[case::anchor_with_a_colon("a: &x:y z", Code::Syntax, "readers disagree on where the anchor `x:y` ends", "&x:y")]
+#[case::anchor_with_a_point("a: &x.y {b: c}", Code::Syntax, "readers disagree on where the anchor `x.y` ends", "&x.y")]
 #[case::bad_indentation("a: b: c", Code::Syntax, "mapping values are not allowed in this context", ":")]
 fn what_is_wrong_has_a_place(#[case] text: &str, #[case] code: Code, #[case] message: &str, #[case] place: &str) {
     assert_eq!(only_problem(text), (code, message.to_owned(), place.to_owned()));
@@ -110,6 +157,12 @@ fn a_broken_document_does_not_hide_the_next() {
     let documents = parse("a: [1\n---\nb: 1\n---\nc: }\n---\nd: 1\n");
     assert_eq!(documents.problems.len(), 2);
     assert_eq!(documents.documents.iter().map(Node::to_value).collect::<Vec<_>>(), [json!({"b": 1}), json!({"d": 1})]);
+}
+
+#[test]
+fn a_colon_before_a_bracket_is_told_what_to_do() {
+    let problem = parse("a: {b:[c]}").problems.remove(0);
+    assert_eq!(problem.help, "write a space behind the `:`; if it is text, put it in quotes");
 }
 
 #[test]
