@@ -111,6 +111,19 @@ fn charts_of_an_oci_repository_carry_a_digest(#[case] version: &str, #[case] eno
     }
 }
 
+/// source-controller takes one for the other, and the history has the chart's own word.
+#[rstest]
+#[case::chart_with_v("1.1.0", "v1.1.0", true)]
+#[case::chart_without_v("v1.1.0", "1.1.0", true)]
+#[case::same("v1.1.0", "v1.1.0", true)]
+#[case::another("1.1.0", "v1.1.1", false)]
+fn a_leading_v_does_not_count(#[case] wanted_version: &str, #[case] found: &str, #[case] enough: bool) {
+    let dep = patched("/status/history/0/chartVersion", json!(found));
+    assert_eq!(evaluate(&wanted(ChartEvidence::Exact(wanted_version)), &dep), Ok(enough));
+    let oci = wanted(ChartEvidence::Oci(&Version::parse(wanted_version).unwrap()));
+    assert_eq!(evaluate(&oci, &dep), Ok(enough));
+}
+
 #[test]
 fn the_version_of_a_path_chart_is_not_asked_for() {
     let dep = patched("/status/history/0/chartVersion", json!("0.0.0"));

@@ -21,7 +21,8 @@ pub struct DependencyState<'a> {
 /// The chart version that a release's history must show.
 #[derive(Clone, Copy, Debug)]
 pub enum ChartEvidence<'a> {
-    /// Exactly this one.
+    /// This one, with or without a leading `v`: source-controller takes `1.2.3`
+    /// for a chart that calls itself `v1.2.3`, and the history has the chart's word.
     Exact(&'a str),
     /// This one, also with the digest of the artifact that helm-controller puts
     /// in the place of the build metadata of charts of an OCIRepository.
@@ -58,17 +59,23 @@ pub fn ready_expr(wanted: &DependencyState<'_>) -> String {
     const CHART_VERSION: &str = "dep.?status.?history[?0].?chartVersion.orValue('')";
     match wanted.chart {
         ChartEvidence::Exact(version) => {
-            let _ = write!(expr, " && {CHART_VERSION} == {}", literal(version));
+            let _ = write!(expr, " && {CHART_VERSION} in {}", spellings(version));
         }
         ChartEvidence::Oci(version) => {
             let semver = version.semver();
             let base = semver::Version { build: semver::BuildMetadata::EMPTY, ..semver.clone() };
-            let (exact, prefix) = (literal(version.as_written()), literal(&format!("{base}+")));
-            let _ = write!(expr, " && ({CHART_VERSION} == {exact} || {CHART_VERSION}.startsWith({prefix}))");
+            let (exact, prefix) = (spellings(version.as_written()), literal(&format!("{base}+")));
+            let _ = write!(expr, " && ({CHART_VERSION} in {exact} || {CHART_VERSION}.startsWith({prefix}))");
         }
         ChartEvidence::Unknown => {}
     }
     expr
+}
+
+/// A CEL list of a version without and with a leading `v`.
+fn spellings(version: &str) -> String {
+    let bare = version.strip_prefix('v').unwrap_or(version);
+    format!("[{}, {}]", literal(bare), literal(&format!("v{bare}")))
 }
 
 /// A CEL string literal that holds exactly `text`.
