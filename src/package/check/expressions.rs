@@ -97,7 +97,7 @@ impl Check<'_, '_> {
 
     fn flaws(&mut self, flaws: impl IntoIterator<Item = Flaw>) {
         for flaw in flaws {
-            self.report(Severity::Error, Code::NeverAnswers, flaw.offset, flaw.message, String::new());
+            self.report(Severity::Error, Code::NeverAnswers, flaw.offset, flaw.message, flaw.help.to_owned());
         }
     }
 

@@ -4,7 +4,7 @@ use ::cel::IdedExpr;
 use ::cel::common::ast::{Expr, LiteralValue, operators};
 use regex::RegexBuilder;
 
-use super::syntax::{Offsets, visit};
+use super::syntax::{Offsets, plain_path, visit};
 
 /// A part of an expression that always fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Flaw {
     pub offset: usize,
     /// What is wrong with it.
     pub message: String,
+    /// What to do; empty if the message says it.
+    pub help: &'static str,
 }
 
 /// Most bytes of a compiled pattern: enough to tell a mistake in its syntax.
@@ -21,7 +23,8 @@ const MAX_PATTERN: usize = 1 << 16;
 /// See [`super::Expression::never_boolean`].
 pub(super) fn never_boolean(node: &IdedExpr, offsets: &Offsets) -> Option<Flaw> {
     if let Some(kind) = kind(node) {
-        return Some(Flaw { offset: offsets.at(node), message: format!("this is {kind}, never true or false") });
+        let help = if is_optional(node) { "end it with `.orValue(false)`" } else { "compare it with something" };
+        return Some(Flaw { offset: offsets.at(node), message: format!("this is {kind}, never true or false"), help });
     }
     let Expr::Call(call) = &node.expr else { return None };
     let answers = match (call.func_name.as_str(), call.args.as_slice()) {
@@ -33,8 +36,46 @@ pub(super) fn never_boolean(node: &IdedExpr, offsets: &Offsets) -> Option<Flaw> 
     answers.iter().find_map(|answer| never_boolean(answer, offsets))
 }
 
+/// Whether a part is an optional value: `a.?b` and what is read from it.
+fn is_optional(node: &IdedExpr) -> bool {
+    match &node.expr {
+        Expr::Select(select) => !select.test && is_optional(&select.operand),
+        Expr::Call(call) => match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
+            (operators::OPT_SELECT | operators::OPT_INDEX, ..) => true,
+            (operators::INDEX, None, [operand, _]) => is_optional(operand),
+            ("or", Some(target), _) => is_optional(target),
+            ("of" | "none" | "ofNonZeroValue", Some(target), _) => {
+                matches!(&target.expr, Expr::Ident(name) if name == "optional")
+            }
+            _ => false,
+        },
+        Expr::Comprehension(_)
+        | Expr::Ident(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Struct(_)
+        | Expr::Unspecified => false,
+    }
+}
+
+/// What a variable is, and what every object has.
+fn known_field(node: &IdedExpr) -> Option<&'static str> {
+    match plain_path(node)?.as_slice() {
+        ["version" | "fromVersion"] | ["object", "apiVersion" | "kind"] => Some("text"),
+        ["object"] | ["object", "metadata"] => Some("a map"),
+        ["object", "metadata", "name" | "namespace" | "uid" | "resourceVersion"] => Some("text"),
+        ["object", "metadata", "labels" | "annotations"] => Some("a map"),
+        ["object", "metadata", "generation"] => Some("a number"),
+        _ => None,
+    }
+}
+
 /// What a part is that cannot be a boolean, as far as that can be seen.
 fn kind(node: &IdedExpr) -> Option<&'static str> {
+    if is_optional(node) {
+        return Some("an optional value");
+    }
     match &node.expr {
         Expr::Literal(LiteralValue::Boolean(_)) => None,
         Expr::Literal(LiteralValue::Bytes(_)) => Some("bytes"),
@@ -60,7 +101,8 @@ fn kind(node: &IdedExpr) -> Option<&'static str> {
             "split" => Some("a list"),
             _ => None,
         },
-        Expr::Comprehension(_) | Expr::Ident(_) | Expr::Select(_) | Expr::Unspecified => None,
+        Expr::Ident(_) | Expr::Select(_) => known_field(node),
+        Expr::Comprehension(_) | Expr::Unspecified => None,
     }
 }
 
@@ -76,7 +118,7 @@ pub(super) fn bad_patterns(tree: &IdedExpr, offsets: &Offsets) -> Vec<Flaw> {
             && let Err(regex::Error::Syntax(_)) = RegexBuilder::new(pattern.inner()).size_limit(MAX_PATTERN).build()
         {
             let message = format!("`{}` is no regular expression", pattern.inner());
-            found.push(Flaw { offset: call.args.last().map_or(0, |pattern| offsets.at(pattern)), message });
+            found.push(Flaw { offset: call.args.last().map_or(0, |pattern| offsets.at(pattern)), message, help: "" });
         }
     });
     found

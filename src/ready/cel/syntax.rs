@@ -184,13 +184,19 @@ fn collect_roots<'t>(node: &'t IdedExpr, bound: &mut Vec<&'t str>, found: &mut B
     }
 }
 
-/// `a.b.c` as its names.
-fn plain_path(node: &IdedExpr) -> Option<Vec<&str>> {
+/// `a.b['c']` as its names.
+pub(super) fn plain_path(node: &IdedExpr) -> Option<Vec<&str>> {
     match &node.expr {
         Expr::Ident(name) => Some(vec![name.as_str()]),
         Expr::Select(select) if !select.test => {
             let mut path = plain_path(&select.operand)?;
             path.push(select.field.as_str());
+            Some(path)
+        }
+        Expr::Call(call) if call.func_name == operators::INDEX => {
+            let [operand, key] = call.args.as_slice() else { return None };
+            let mut path = plain_path(operand)?;
+            path.push(text_of(key)?);
             Some(path)
         }
         Expr::Select(_)
@@ -202,6 +208,19 @@ fn plain_path(node: &IdedExpr) -> Option<Vec<&str>> {
         | Expr::Struct(_)
         | Expr::Unspecified => None,
     }
+}
+
+fn text_of(node: &IdedExpr) -> Option<&str> {
+    if let Expr::Literal(LiteralValue::String(text)) = &node.expr { Some(text.inner()) } else { None }
+}
+
+/// `'c' in a.b` as the names of what it asks for.
+fn contained_path(node: &IdedExpr) -> Option<Vec<&str>> {
+    let Expr::Call(call) = &node.expr else { return None };
+    let [key, map] = call.args.as_slice() else { return None };
+    let mut path = plain_path(map).filter(|_| call.func_name == operators::IN)?;
+    path.push(text_of(key)?);
+    Some(path)
 }
 
 /// `has(a.b.c)` as its names.
@@ -230,6 +249,9 @@ pub(super) fn unguarded(tree: &IdedExpr, prefix: &[&str], offsets: &Offsets) -> 
     walk.read(tree, &mut Vec::new());
     walk.found.into_iter().collect()
 }
+
+/// What a part says is there, if it is true or if it is false.
+type Says<'w> = fn(&'w IdedExpr) -> Vec<Vec<&'w str>>;
 
 struct GuardWalk<'w> {
     prefix: &'w [&'w str],
@@ -261,12 +283,10 @@ impl<'w> GuardWalk<'w> {
         match (call.func_name.as_str(), call.args.as_slice()) {
             // Either side may guard the other: `false && error` is false both ways.
             (operators::LOGICAL_AND, sides) => {
-                present.extend(sides.iter().flat_map(proved));
-                sides.iter().for_each(|side| self.read(side, present));
+                self.sides(sides, proved, present);
             }
             (operators::LOGICAL_OR, sides) => {
-                present.extend(sides.iter().flat_map(disproved));
-                sides.iter().for_each(|side| self.read(side, present));
+                self.sides(sides, disproved, present);
             }
             (operators::CONDITIONAL, [condition, yes, no]) => {
                 self.read(condition, present);
@@ -285,6 +305,17 @@ impl<'w> GuardWalk<'w> {
         present.truncate(outer);
     }
 
+    /// Reads each side where the others say what is there.
+    fn sides(&mut self, sides: &'w [IdedExpr], says: Says<'w>, present: &mut Vec<Vec<&'w str>>) {
+        for (index, side) in sides.iter().enumerate() {
+            let outer = present.len();
+            let others = sides.iter().enumerate().filter(|(other, _)| *other != index);
+            present.extend(others.flat_map(|(_, other)| says(other)));
+            self.read(side, present);
+            present.truncate(outer);
+        }
+    }
+
     fn note(&mut self, node: &IdedExpr, path: &[&str], present: &[Vec<&str>]) {
         let known = present.iter().any(|there| there.starts_with(path));
         if path.starts_with(self.prefix) && !known {
@@ -295,7 +326,7 @@ impl<'w> GuardWalk<'w> {
 
 /// Paths that are there where `node` is true.
 fn proved(node: &IdedExpr) -> Vec<Vec<&str>> {
-    if let Some(path) = tested_path(node) {
+    if let Some(path) = tested_path(node).or_else(|| contained_path(node)) {
         return vec![path];
     }
     match &node.expr {
@@ -375,12 +406,9 @@ fn read_path(node: &IdedExpr) -> Option<Vec<String>> {
             Some(path)
         }
         Expr::Call(call) if call.func_name == operators::INDEX => {
-            let [operand, IdedExpr { expr: Expr::Literal(LiteralValue::String(key)), .. }] = call.args.as_slice()
-            else {
-                return None;
-            };
+            let [operand, key] = call.args.as_slice() else { return None };
             let mut path = read_path(operand)?;
-            path.push(key.inner().to_owned());
+            path.push(text_of(key)?.to_owned());
             Some(path)
         }
         Expr::Call(_)
