@@ -265,7 +265,7 @@ fn other_kinds_named_application_pass_through() {
 #[rstest]
 #[case::chart(
     "charts/two/templates",
-    "app/two: `charts/two/templates` is a symbolic link: put the files themselves there\n"
+    "clusters/prod/app.yaml:12:11: WL016 `charts/two/templates` is a symbolic link: put the files themselves there ("
 )]
 #[case::manifest("clusters/prod/z.yaml", "clusters/prod/z.yaml:1:1: WL016 ")]
 fn links_are_refused(#[case] link: &str, #[case] message: &str) {

@@ -80,6 +80,22 @@ pub enum ContentError {
 /// # Errors
 /// See [`ContentError`]. Links are refused wherever they lead.
 pub fn chart_content(tree: &dyn Tree, directory: &str) -> Result<ChartContent, ContentError> {
+    let files = chart_files(tree, directory)?;
+    let version = stated_version(tree, directory, &files)?;
+    Ok(ChartContent { digest: digest(tree, directory, &files)?, version })
+}
+
+/// The version of a chart directory. Refuses what [`chart_content`] refuses but
+/// for its size in bytes.
+///
+/// # Errors
+/// See [`ContentError`].
+pub fn chart_version(tree: &dyn Tree, directory: &str) -> Result<Version, ContentError> {
+    let files = chart_files(tree, directory)?;
+    stated_version(tree, directory, &files)
+}
+
+fn chart_files(tree: &dyn Tree, directory: &str) -> Result<Vec<String>, ContentError> {
     let kind = tree.kind(directory).map_err(|source| ContentError::Read { path: directory.to_owned(), source })?;
     match kind {
         Some(EntryKind::Directory) => {}
@@ -87,9 +103,7 @@ pub fn chart_content(tree: &dyn Tree, directory: &str) -> Result<ChartContent, C
         Some(EntryKind::Symlink) => return Err(ContentError::Symlink(directory.to_owned())),
         Some(EntryKind::File | EntryKind::Other) => return Err(ContentError::NotADirectory(directory.to_owned())),
     }
-    let files = files(tree, directory)?;
-    let version = chart_version(tree, directory, &files)?;
-    Ok(ChartContent { digest: digest(tree, directory, &files)?, version })
+    files(tree, directory)
 }
 
 /// Paths of all files below a directory, relative to it, in byte order.
@@ -133,7 +147,7 @@ fn digest(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<String, 
     Ok(format!("sha256:{}", encode_hex(&hash.finalize())))
 }
 
-fn chart_version(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<Version, ContentError> {
+fn stated_version(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<Version, ContentError> {
     let no_chart = |problem: String| ContentError::NoChart { path: directory.to_owned(), problem };
     if !files.iter().any(|file| file == "Chart.yaml") {
         return Err(no_chart("it has no Chart.yaml".to_owned()));

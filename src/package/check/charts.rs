@@ -3,16 +3,13 @@
 use std::io;
 
 use super::{Charts, Findings};
+use crate::package::content::{ContentError, chart_version};
 use crate::package::definition::{ChartSource, PathChart};
 use crate::package::diagnostic::Severity;
 use crate::package::load::LoadedPackage;
-use crate::package::tree::{EntryKind, Tree};
+use crate::package::tree::EntryKind;
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
-use crate::package::yaml::{self, Node};
-
-/// Largest Chart.yaml that is read.
-const MAX_CHART_FILE: u64 = 1 << 20;
 
 pub fn check(package: &LoadedPackage, charts: &Charts<'_>, findings: &mut Findings<'_>) -> io::Result<()> {
     let Some(definition) = &package.definition else { return Ok(()) };
@@ -52,7 +49,11 @@ impl Check<'_, '_> {
             self.report("path", self.charts.severity, Code::ChartNotFound, message, help);
             return Ok(());
         };
-        self.version(root, chart, &file)?;
+        match chart_version(root, chart.path.as_str()) {
+            Ok(found) => self.version(&found, chart, &file),
+            Err(ContentError::Read { source, .. }) => return Err(source),
+            Err(error) => self.unusable(&error),
+        }
         for (index, values) in chart.values_files.iter().enumerate() {
             let field = format!("valuesFiles/{index}");
             match root.kind(&join(chart.path.as_str(), values.as_str()))? {
@@ -75,22 +76,25 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    fn version(&mut self, root: &dyn Tree, chart: &PathChart, file: &str) -> io::Result<()> {
-        let bytes = match root.read(file, MAX_CHART_FILE) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Vec::new(),
-            Err(error) => return Err(error),
+    /// A directory with a Chart.yaml that the plugin and `render` would refuse.
+    fn unusable(&mut self, error: &ContentError) {
+        let (code, help) = match error {
+            ContentError::Symlink(_) | ContentError::Other(_) => {
+                (Code::PathEscapes, "a chart consists of files, so that nothing outside of the source is read")
+            }
+            ContentError::TooManyFiles(_) | ContentError::TooLarge(_) => (Code::TooLarge, "move out what is no chart"),
+            _ => (Code::ChartNotFound, "mend the Chart.yaml: Helm needs its name and exact version"),
         };
-        let documents = yaml::parse(&String::from_utf8_lossy(&bytes)).documents;
-        let written = documents.first().and_then(|root| root.get("version")).and_then(Node::as_text);
-        let found = written.and_then(|version| Version::parse(version).ok());
-        let (Some(found), Some(wanted)) = (found, &chart.chart_version) else { return Ok(()) };
-        if found != *wanted {
+        self.report("path", self.charts.severity, code, error.to_string(), help);
+    }
+
+    fn version(&mut self, found: &Version, chart: &PathChart, file: &str) {
+        let Some(wanted) = &chart.chart_version else { return };
+        if found != wanted {
             let message = format!("chartVersion is {wanted}, but {file} says {found}");
             let help = "write the version of the Chart.yaml: on Flux a release waits until the source shows it";
             self.report("chartVersion", self.charts.severity, Code::ChartVersionMismatch, message, help);
         }
-        Ok(())
     }
 
     fn report(&mut self, field: &str, severity: Severity, code: Code, message: String, help: &str) {

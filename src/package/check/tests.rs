@@ -486,6 +486,44 @@ fn charts() -> Files {
     .link("charts/link", Some("charts/real"))
 }
 
+fn found_of_chart(files: &Files, severity: Severity) -> Vec<String> {
+    let options = Options { engine: None, charts: Some(Charts { roots: &[files], severity }) };
+    found_with(&package("db", "components: [{name: a, path: charts/a, chartVersion: 1.0.0}]"), &options)
+}
+
+/// What the plugin and `render` refuse.
+#[rstest]
+#[case::partial_version(
+    "version: \"1.0\"",
+    "WL032 `charts/a` is no chart: its Chart.yaml states no exact version: `1.0` is no exact version: write all three numbers, such as `1.4.0`"
+)]
+#[case::number("version: 1.0", "WL032 `charts/a` is no chart: its Chart.yaml states no version")]
+#[case::no_version("name: a", "WL032 `charts/a` is no chart: its Chart.yaml states no version")]
+#[case::empty("", "WL032 `charts/a` is no chart: its Chart.yaml states no version")]
+#[case::no_yaml("name: [", "WL032 `charts/a` is no chart: its Chart.yaml is no YAML: ")]
+#[case::binary("name: \0", "WL032 `charts/a` is no chart: its Chart.yaml is no YAML: ")]
+#[case::twice(
+    "version: 1.0.0\nversion: 1.0.0",
+    "WL032 `charts/a` is no chart: its Chart.yaml is no YAML: the key `version` is there twice"
+)]
+fn a_chart_that_cannot_be_used_is_found(#[case] chart: &str, #[case] message: &str) {
+    let files = Files::new([("charts/a/Chart.yaml", chart)]);
+    for severity in [Severity::Error, Severity::Warning] {
+        let found = found_of_chart(&files, severity);
+        let start = format!("{} 5:53 {message}", severity.as_str());
+        assert!(found.len() == 1 && found[0].starts_with(&start), "{found:?}");
+    }
+}
+
+#[test]
+fn a_link_inside_a_chart_is_found() {
+    let files = Files::new([("charts/a/Chart.yaml", "version: 1.0.0")]).link("charts/a/templates/x.yaml", None);
+    assert_eq!(
+        found_of_chart(&files, Severity::Error),
+        ["error 5:53 WL016 `charts/a/templates/x.yaml` is a symbolic link: put the files themselves there"]
+    );
+}
+
 #[rstest]
 #[case::there("path: charts/a, chartVersion: 1.2.3, valuesFiles: [values-prod.yaml]", &[])]
 #[case::version_unknown("path: ./charts//a/", &[])]
