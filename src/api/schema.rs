@@ -93,18 +93,34 @@ pub fn package_json_schema() -> Value {
     schema
 }
 
+/// Fields of every object's metadata that no author writes and an API server
+/// takes all the same, as `kubectl get -o yaml` shows them.
+const OTHER_METADATA: [&str; 11] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 fn metadata() -> Value {
     let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    json!({
-        "type": "object",
-        "required": ["name"],
-        "properties": {
-            "name": {"type": "string", "minLength": 1, "maxLength": 63},
-            "namespace": {"type": "string", "minLength": 1, "maxLength": 63},
-            "labels": texts,
-            "annotations": texts,
-        },
-    })
+    let name = json!({"type": "string", "minLength": 1, "maxLength": 63});
+    let mut properties: Map<String, Value> =
+        OTHER_METADATA.map(|field| (field.to_owned(), json!({}))).into_iter().collect();
+    properties.extend([
+        ("name".to_owned(), name.clone()),
+        ("namespace".to_owned(), name),
+        ("labels".to_owned(), texts.clone()),
+        ("annotations".to_owned(), texts),
+    ]);
+    json!({"type": "object", "required": ["name"], "properties": properties, "additionalProperties": false})
 }
 
 fn for_editors(schema: &mut Value) {

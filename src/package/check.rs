@@ -6,6 +6,7 @@ mod conditions;
 mod engine;
 mod expressions;
 mod fields;
+mod metadata;
 mod names;
 mod requirements;
 mod scalars;
@@ -50,6 +51,7 @@ pub fn check(loaded: &Loaded, options: &Options<'_>) -> io::Result<Vec<Diagnosti
         let before = findings.found.len();
         let engine = package.package.as_ref().and_then(|typed| typed.spec.engine).or(options.engine);
         scalars::check(package, &mut findings);
+        metadata::check(package, &mut findings);
         fields::check(package, &mut findings);
         engine::check(package, engine, &mut findings);
         expressions::check(package, &mut findings);

@@ -90,6 +90,55 @@ fn findings_of_a_package_have_a_limit_and_errors_come_first() {
     assert!(found.iter().any(|line| line.contains("more than 200 findings in this Package")), "{found:?}");
 }
 
+/// A Package with such fields of `metadata` beside its name.
+fn with_metadata(fields: &str) -> String {
+    package("db", "components: []").replace("{name: db}", &format!("{{name: db, {fields}}}"))
+}
+
+#[rstest]
+#[case::namespace("namspace: prod", "error 4:22 WL002 unknown field `namspace`", "did you mean `namespace`?")]
+#[case::annotations("annotation: {a: b}", "error 4:22 WL002 unknown field `annotation`", "did you mean `annotations`?")]
+#[case::label_name("labels: {\"bad key!\": a}", "error 4:31 WL006 `bad key!` is no name of a label or annotation", "")]
+#[case::annotation_name("annotations: {a/b/c: d}", "error 4:36 WL006 `a/b/c` is no name of a label or annotation", "")]
+#[case::label_domain("labels: {Ex.org/b: d}", "error 4:31 WL006 `Ex.org/b` is no name of a label or annotation", "")]
+#[case::label_value("labels: {a: has space}", "error 4:34 WL005 `has space` is no value of a label", "")]
+#[case::rollback(
+    "annotations: {windlass.dev/rollback-to: three}",
+    "warning 4:62 WL005 `three` names no revision",
+    "write the number of a revision, `@`, and any text that was not there before: \"3@monday\""
+)]
+#[case::force(
+    "annotations: {windlass.dev/force-delete: \"yes\"}",
+    "warning 4:63 WL005 `yes` has no effect: only `true` has",
+    ""
+)]
+#[case::misspelt(
+    "annotations: {windlass.dev/rety: \"1\"}",
+    "warning 4:55 WL002 nothing reads the annotation `windlass.dev/rety`",
+    "did you mean `windlass.dev/retry`?"
+)]
+#[case::of_something_else(
+    "annotations: {windlass.dev/adopt: a/b/c}",
+    "warning 4:56 WL002 nothing reads the annotation `windlass.dev/adopt`",
+    ""
+)]
+fn what_is_wrong_with_metadata_is_found(#[case] fields: &str, #[case] message: &str, #[case] help: &str) {
+    let text = with_metadata(fields);
+    assert_eq!(found(&text), [message]);
+    let report = report(&text, &Options::default());
+    assert!(report.diagnostics[0].help.contains(help), "{:?}", report.diagnostics[0]);
+}
+
+#[rstest]
+#[case::labels("labels: {app: \"\", example.org/tier: A-b_c.9}")]
+#[case::annotations(
+    "annotations: {Example.org/x: any text!, windlass.dev/retry: \"1\", windlass.dev/rollback-to: 3@a}"
+)]
+#[case::other_fields("generateName: db-, finalizers: [a.b/c], ownerReferences: []")]
+fn what_an_api_server_takes_in_metadata_is_no_finding(#[case] fields: &str) {
+    assert_eq!(found(&with_metadata(fields)), Vec::<String>::new());
+}
+
 #[rstest]
 #[case::above("values: {a: 9223372036854775808}", true)]
 #[case::far_above("values: {a: 99999999999999999999999}", true)]
