@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+#[path = "rehearse/commits.rs"]
+mod commits;
 mod common;
+#[path = "rehearse/what_if.rs"]
+mod what_if;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -44,6 +48,21 @@ fn files(files: &[(&str, &str)]) -> TempDir {
         fs::write(path, content).unwrap();
     }
     directory
+}
+
+/// Packages before and after a commit.
+struct States(TempDir);
+
+impl States {
+    fn new(old: &str, new: &str) -> Self {
+        Self(files(&[("v1.yaml", old), ("v2.yaml", new)]))
+    }
+
+    /// The report of a rehearsal of the commit.
+    fn play(&self, arguments: &[&str]) -> Value {
+        let [old, new] = ["v1.yaml", "v2.yaml"].map(|name| self.0.path().join(name).display().to_string());
+        json(&[&[new.as_str(), "--from", &old], arguments].concat())
+    }
 }
 
 /// A Package of components, each of a chart named like it.

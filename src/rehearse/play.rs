@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::process::PackageId;
 use super::scene::Scene;
-use super::stage::{self, NotPlayed, Stage};
+use super::stage::{self, Adjacent, NotPlayed, Stage};
 use super::{Rehearsal, Settings};
 use crate::api::{Engine, PackageStatus, Reason};
 use crate::canary::estimate::allowance;
@@ -78,7 +78,7 @@ pub fn play(scene: &Scene) -> Played {
     let mut stage = Stage::default();
     let mut before = scene.before.clone();
     if !before.is_empty() {
-        stage.set(&mut rehearsal.world.script, &mut before, &[]);
+        stage.set(&mut rehearsal.world.script, &mut before, Adjacent::After(&scene.after));
         commit(&mut rehearsal.world, &[], &before);
         let end = Standing::default().play_to_rest(&mut rehearsal, scene);
         if end != End::Ready {
@@ -95,7 +95,7 @@ pub fn play(scene: &Scene) -> Played {
         rehearsal.world.remember();
     }
     let mut after = scene.after.clone();
-    stage.set(&mut rehearsal.world.script, &mut after, &before);
+    stage.set(&mut rehearsal.world.script, &mut after, Adjacent::Before(&before));
     stage.befall(&mut rehearsal.world.script, scene);
     let (began, position, steps) = (rehearsal.now(), rehearsal.world.store.log().len(), rehearsal.steps());
     rehearsal.notes.clear();

@@ -4,9 +4,9 @@ mod json;
 mod text;
 
 use super::play::{End, Played, status};
-use super::scene::{FailAt, Scene};
+use super::scene::{FailAt, Failure, Scene};
 use super::timeline::{self, Moment, What};
-use crate::api::{Engine, PackageStatus};
+use crate::api::{Engine, PackageStatus, Reason};
 use crate::package::version::Version;
 use crate::sim::store::is_deleting;
 
@@ -110,25 +110,41 @@ fn packages(played: &Played) -> Vec<PackageAtEnd> {
 
 fn remarks(scene: &Scene, played: &Played, moments: &[Moment]) -> Vec<String> {
     let not_played = played.not_played.iter().map(|not_played| format!("{}: {}", not_played.place, not_played.message));
-    let happened = |component: &str, is: fn(&What) -> bool| {
-        moments.iter().any(|moment| moment.component.as_deref() == Some(component) && is(&moment.what))
-    };
-    let idle = scene.failures.iter().filter(|failure| {
-        let component = failure.place.component.as_str();
-        match failure.at {
-            FailAt::Chart => false,
-            FailAt::Release | FailAt::Workload | FailAt::Canary | FailAt::Late => {
-                !happened(component, |what| matches!(what, What::Moves { .. } | What::HookRuns))
-            }
-            FailAt::Ready => {
-                !happened(component, |what| matches!(what, What::Moves { .. } | What::VerifiedAgain { .. }))
-            }
-            FailAt::Rollback => !happened(component, |what| matches!(what, What::GoesBack { .. })),
-        }
-    });
-    let idle = idle.map(|failure| format!("{}: it did not come to what was to fail", failure.place));
+    let idle = scene.failures.iter().filter_map(|failure| no_failure(failure, moments));
     let restart = scene.restart_at.filter(|step| *step > played.steps && played.end != End::NotBegun);
     let restart =
         restart.map(|step| format!("the controller took {} steps and was not killed after {step}", played.steps));
     not_played.chain(idle).chain(restart).collect()
+}
+
+/// What is said of a failure that did not come to pass.
+fn no_failure(failure: &Failure, moments: &[Moment]) -> Option<String> {
+    let place = &failure.place;
+    let of_package = |moment: &&Moment| {
+        let package = moment.package.as_ref();
+        package.is_some_and(|package| package.namespace == place.namespace && package.name == place.package)
+    };
+    let happened = |is: fn(&What) -> bool| {
+        let mut own = moments.iter().filter(of_package);
+        own.any(|moment| moment.component.as_deref() == Some(&place.component) && is(&moment.what))
+    };
+    let moved = || happened(|what| matches!(what, What::Moves { .. } | What::HookRuns));
+    let lacks_source =
+        |what: &What| matches!(what, What::Waits { reason, .. } if reason == Reason::SourceNotFound.as_str());
+    let had_occasion = match failure.at {
+        FailAt::Chart => moved() || moments.iter().filter(of_package).any(|moment| lacks_source(&moment.what)),
+        FailAt::Release | FailAt::Workload | FailAt::Canary | FailAt::Late => moved(),
+        FailAt::Ready => moved() || happened(|what| matches!(what, What::VerifiedAgain { .. })),
+        FailAt::Rollback => happened(|what| matches!(what, What::GoesBack { .. })),
+    };
+    let went_well = match failure.at {
+        FailAt::Rollback => happened(|what| matches!(what, What::IsBack { .. })),
+        FailAt::Chart | FailAt::Release | FailAt::Workload | FailAt::Canary | FailAt::Late | FailAt::Ready => {
+            happened(|what| matches!(what, What::Verified { .. } | What::HookSucceeded { .. }))
+        }
+    };
+    if !had_occasion {
+        return Some(format!("{place}: it did not come to what was to fail"));
+    }
+    went_well.then(|| format!("{place}: what was to fail went well: nothing new was done that could fail there"))
 }

@@ -187,12 +187,16 @@ impl Scene {
         }
     }
 
+    /// The Package of a place.
+    pub(super) fn definition(&self, place: &Place) -> Option<&Definition> {
+        self.after.iter().map(|after| &after.definition).find(|definition| {
+            definition.namespace.as_str() == place.namespace && definition.name.as_str() == place.package
+        })
+    }
+
     /// The component of a place.
     pub(super) fn component(&self, place: &Place) -> Option<&Component> {
-        let package = self.after.iter().map(|after| &after.definition).find(|definition| {
-            definition.namespace.as_str() == place.namespace && definition.name.as_str() == place.package
-        })?;
-        package.components.iter().find(|component| component.name.as_str() == place.component)
+        self.definition(place)?.components.iter().find(|component| component.name.as_str() == place.component)
     }
 
     /// Says where a failure cannot happen at all.

@@ -2,28 +2,23 @@
 //! of, and who makes its `readyWhen` hold once it runs.
 
 mod example;
+mod mishaps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::scene::{FailAt, Failure, Place, REPOSITORY, Scene, chart_version, commit_id, place};
+use super::scene::{Place, REPOSITORY, chart_version, commit_id, place};
 use crate::api::Engine;
 use crate::package::definition::{ChartSource, Component, Definition, ReadyWhen};
 use crate::sim::Key;
-use crate::sim::chart::{
-    Behaviour, Commit, Fate, Operator, Outcome, PodBehaviour, Script, Template, Told, is_cluster_scoped,
-};
+use crate::sim::chart::{Commit, Operator, Script, Template, Told, is_cluster_scoped};
 use crate::translate::Compiled;
 
 use example::Example;
 
-/// Milliseconds that a pod is ready before it crashes late.
-const LATE: u64 = 20_000;
 /// Milliseconds until a resource is reported, where nothing else is asked for.
 const REPORT: u64 = 10_000;
-/// Milliseconds until a workload is ready.
-const READY: u64 = 1000;
 
 /// Something of a Package that cannot be played.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +35,39 @@ pub(super) struct Stage {
     commits: u32,
     /// Objects that entries are about, and the release each of them belongs to.
     objects: BTreeMap<Key, (String, String)>,
+    /// DaemonSets that are there for a canary, by release and name.
+    rolled_out: BTreeSet<((String, String), String)>,
     /// What cannot be played.
     pub not_played: Vec<NotPlayed>,
+}
+
+/// The Packages on the other side of the commit.
+#[derive(Clone, Copy)]
+pub(super) enum Adjacent<'a> {
+    /// What ran before.
+    Before(&'a [Compiled]),
+    /// What comes after.
+    After(&'a [Compiled]),
+}
+
+impl<'a> Adjacent<'a> {
+    fn before(self) -> &'a [Compiled] {
+        match self {
+            Self::Before(before) => before,
+            Self::After(_) => &[],
+        }
+    }
+
+    fn after(self) -> &'a [Compiled] {
+        match self {
+            Self::Before(_) => &[],
+            Self::After(after) => after,
+        }
+    }
+
+    fn definitions(self) -> Vec<&'a Definition> {
+        self.before().iter().chain(self.after()).map(|package| &package.definition).collect()
+    }
 }
 
 /// An entry of `readyWhen`, and whose it is.
@@ -50,12 +76,14 @@ struct Asked<'a> {
     component: &'a Component,
     position: usize,
     entry: &'a ReadyWhen,
+    /// It comes with the commit, for a chart that is there before it.
+    is_later: bool,
 }
 
 impl Stage {
-    /// Sets the stage for Packages, on top of those before. Entries that nothing
-    /// can make hold are taken out of them, and named.
-    pub fn set(&mut self, script: &mut Script, packages: &mut [Compiled], before: &[Compiled]) {
+    /// Sets the stage for Packages, on top of those before, or for those before
+    /// others. Entries that nothing can make hold are taken out of them, and named.
+    pub fn set(&mut self, script: &mut Script, packages: &mut [Compiled], adjacent: Adjacent<'_>) {
         script.knows_every_kind = true;
         for operator in &mut script.operators {
             if let Some(told) = &mut operator.told {
@@ -65,24 +93,46 @@ impl Stage {
         self.commits += 1;
         let definitions: Vec<&Definition> = packages.iter().map(|package| &package.definition).collect();
         script.commits.push(commit(self.commits, &definitions));
-        self.releases(script, &definitions);
-        let left_out = self.ready_when(script, &definitions, before);
+        self.releases(script, &definitions, &adjacent.definitions());
+        let left_out = self.ready_when(script, &definitions, adjacent);
         for package in packages {
             leave_out(package, &left_out);
         }
     }
 
-    fn releases(&mut self, script: &mut Script, definitions: &[&Definition]) {
+    fn releases(&mut self, script: &mut Script, definitions: &[&Definition], others: &[&Definition]) {
+        let others: Vec<&Component> = components(others).map(|(_, component)| component).collect();
         for (_, component) in components(definitions) {
             let workload = if component.hook { Template::job() } else { Template::deployment() };
-            let daemon_sets = daemon_sets(component);
-            let objects = || std::iter::once(workload).chain(daemon_sets).collect();
-            script.releases.entry(release(component)).or_insert_with(objects);
+            let objects = script.releases.entry(release(component)).or_insert_with(|| vec![workload]);
+            let other = others.iter().find(|other| release(other) == release(component));
+            self.daemon_sets(objects, component, other.copied());
             if let ChartSource::Repository(chart) = &component.chart
                 && let Some(digest) = &chart.digest
             {
-                script.pinned.insert(digest.clone(), chart_version(component).to_owned());
+                let version = chart_version(component).to_owned();
+                if chart.is_oci() {
+                    script.pinned.insert((chart.name.clone(), digest.clone()), version);
+                } else {
+                    script.archives.insert((chart.name.clone(), version), digest.clone());
+                }
             }
+        }
+    }
+
+    /// Makes the DaemonSets among the objects of a release those of its canary.
+    fn daemon_sets(&mut self, objects: &mut Vec<Template>, component: &Component, other: Option<&Component>) {
+        let release = release(component);
+        let wanted = daemon_sets(component, other);
+        objects.retain(|object| {
+            let is_stale = object.kind == "DaemonSet" && !wanted.contains(&object.name);
+            !is_stale || !self.rolled_out.contains(&(release.clone(), object.name.clone()))
+        });
+        for name in wanted {
+            if !objects.iter().any(|object| object.kind == "DaemonSet" && object.name == name) {
+                objects.push(Template { name: name.clone(), ..Template::daemon_set(json!({})) });
+            }
+            self.rolled_out.insert((release.clone(), name));
         }
     }
 
@@ -98,25 +148,25 @@ impl Stage {
         &mut self,
         script: &mut Script,
         definitions: &[&Definition],
-        before: &[Compiled],
+        adjacent: Adjacent<'_>,
     ) -> BTreeSet<(Place, usize)> {
         let mut by_object: BTreeMap<Key, Vec<Asked<'_>>> = BTreeMap::new();
-        for (definition, component) in components(definitions) {
-            for (position, entry) in component.ready_when.iter().enumerate() {
-                by_object.entry(object_of(entry)).or_default().push(Asked { definition, component, position, entry });
-            }
+        for asked in asked(definitions, adjacent) {
+            by_object.entry(object_of(asked.entry)).or_default().push(asked);
         }
+        let before = adjacent.before();
         let mut left_out = BTreeSet::new();
         for (key, asked) in by_object {
-            let Some(first) = asked.first() else { continue };
+            let (later, own): (Vec<_>, Vec<_>) = asked.into_iter().partition(|asked| asked.is_later);
+            let Some(first) = own.first().or(later.first()) else { continue };
             let from = before.iter().map(|before| &before.definition);
             let from = from
                 .into_iter()
                 .find(|from| from.name == first.definition.name && from.namespace == first.definition.namespace);
             let versions = (first.definition.version.to_string(), from.map(|from| from.version.to_string()));
             let mut example = Example::new(&key, chart_version(first.component), versions);
-            asked.iter().for_each(|asked| example.ask(asked.entry));
-            for asked in &asked {
+            later.iter().chain(&own).for_each(|asked| example.ask(asked.entry));
+            for asked in &own {
                 if !example.holds(asked.entry) {
                     let place = place(asked.definition, asked.component);
                     let message = format!(
@@ -166,86 +216,27 @@ impl Stage {
             operator(script, key, looks_after(asked, key), example.status());
         }
     }
+}
 
-    /// What befalls what is new from now on.
-    pub fn befall(&mut self, script: &mut Script, scene: &Scene) {
-        for (place, delay) in &scene.delays {
-            let takes = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            let Some(component) = scene.component(place) else { continue };
-            if component.canary.is_some() {
-                let image = format!("{}:{}", component.release_name, chart_version(component));
-                let behaviour = PodBehaviour { ready_after: takes, ..script.pod(&image, "*") };
-                script.pods.insert((image, "*".into()), behaviour);
-            }
-            let mut own = self.operators(script, component).peekable();
-            let reported = own.peek().is_some();
-            own.for_each(|operator| operator.takes = takes);
-            if !reported {
-                mishap(script, component).forward = Some(Behaviour { takes, outcome: Outcome::Succeeds });
-            }
-        }
-        for failure in &scene.failures {
-            if let Some(component) = scene.component(&failure.place) {
-                self.fail(script, scene, failure, component);
-            }
-        }
-    }
-
-    fn fail(&mut self, script: &mut Script, scene: &Scene, failure: &Failure, component: &Component) {
-        let takes = mishap(script, component).forward.map_or(READY, |delayed| delayed.takes);
-        let fails = |outcome| Some(Behaviour { takes, outcome });
-        let image = format!("{}:{}", component.release_name, chart_version(component));
-        match failure.at {
-            FailAt::Canary => script.pods_behave(&image, "*", Fate::CrashesAtOnce),
-            FailAt::Late => script.pods_behave(&image, "*", Fate::CrashesAfter(LATE)),
-            FailAt::Workload if component.canary.is_some() => script.pods_behave(&image, "*", Fate::NeverReady),
-            FailAt::Release => mishap(script, component).forward = fails(Outcome::Fails),
-            FailAt::Workload => mishap(script, component).forward = fails(Outcome::Hangs),
-            FailAt::Rollback => mishap(script, component).back = fails(Outcome::Fails),
-            FailAt::Chart => withdraw(script, component),
-            FailAt::Ready => {
-                let package = scene.after.iter().map(|after| &after.definition);
-                let version = package.into_iter().find(|d| d.name.as_str() == failure.place.package);
-                let version = version.map(|definition| definition.version.to_string()).unwrap_or_default();
-                let mut held_back = false;
-                for entry in &component.ready_when {
-                    let key = object_of(entry);
-                    let example = Example::failed(&key, entry, chart_version(component), &version);
-                    let resource = (key.namespace.clone(), key.name.clone());
-                    for operator in script
-                        .operators
-                        .iter_mut()
-                        .filter(|o| o.kind == key.kind && o.resource.as_ref() == Some(&resource))
-                    {
-                        held_back = true;
-                        if let Some(told) = &mut operator.told {
-                            told.now = example.as_ref().map(Example::status);
-                        }
-                    }
-                }
-                if !held_back {
-                    // Its entries are about workloads alone.
-                    mishap(script, component).forward = fails(Outcome::Hangs);
-                }
-            }
-        }
-    }
-
-    /// Operators that report on the objects of a component's entries.
-    fn operators<'s>(
-        &self,
-        script: &'s mut Script,
-        component: &Component,
-    ) -> impl Iterator<Item = &'s mut Operator> + use<'s> {
-        let keys: Vec<Key> = component.ready_when.iter().map(object_of).collect();
-        script.operators.iter_mut().filter(move |operator| {
-            let resource = operator.resource.as_ref();
-            keys.iter().any(|key| {
-                operator.kind == key.kind
-                    && resource.is_some_and(|(namespace, name)| *namespace == key.namespace && *name == key.name)
-            })
-        })
-    }
+/// All entries, and then those that come with the commit to charts that stay: what
+/// they are about is there before.
+fn asked<'a>(definitions: &[&'a Definition], adjacent: Adjacent<'a>) -> Vec<Asked<'a>> {
+    let later: Vec<&Definition> = adjacent.after().iter().map(|package| &package.definition).collect();
+    let later: Vec<&Component> = components(&later).map(|(_, component)| component).collect();
+    let same = |component: &Component| {
+        let mut later = later.iter().copied();
+        later.find(|later| release(later) == release(component) && chart_version(later) == chart_version(component))
+    };
+    let entries = |definition, component: &'a Component, is_later| {
+        let entries = component.ready_when.iter().enumerate();
+        entries.map(move |(position, entry)| Asked { definition, component, position, entry, is_later })
+    };
+    let own = components(definitions).flat_map(|(definition, component)| entries(definition, component, false));
+    let later = components(definitions).flat_map(|(definition, component)| {
+        let later = same(component).into_iter().flat_map(move |later| entries(definition, later, true));
+        later.filter(|asked| !component.ready_when.contains(asked.entry))
+    });
+    own.chain(later).collect()
 }
 
 fn components<'a>(definitions: &[&'a Definition]) -> impl Iterator<Item = (&'a Definition, &'a Component)> {
@@ -260,18 +251,22 @@ fn release(component: &Component) -> (String, String) {
     (component.namespace.to_string(), component.release_name.to_string())
 }
 
-/// The DaemonSets of a component with a canary: those that it names, else one.
-fn daemon_sets(component: &Component) -> Vec<Template> {
-    let Some(canary) = &component.canary else { return Vec::new() };
-    let one = || Template::daemon_set(json!({}));
-    if canary.daemon_sets.is_empty() {
-        return vec![one()];
+/// The DaemonSets of a release: those that the canary names, else one. A canary
+/// comes to DaemonSets that are there and leaves them behind; `other` is the
+/// component before or after the commit.
+fn daemon_sets(component: &Component, other: Option<&Component>) -> Vec<String> {
+    let names = |component: &Component| match component.canary.as_ref()?.daemon_sets.as_slice() {
+        [] => Some(vec!["{release}".to_owned()]),
+        named => Some(named.to_vec()),
+    };
+    let is_same_chart = |other: &&Component| chart_version(other) == chart_version(component);
+    match (names(component), other.and_then(names)) {
+        (Some(own), Some(others)) if other.as_ref().is_some_and(is_same_chart) => {
+            let more = others.into_iter().filter(|name| !own.contains(name)).collect::<Vec<_>>();
+            own.into_iter().chain(more).collect()
+        }
+        (own, others) => own.or(others).unwrap_or_default(),
     }
-    canary.daemon_sets.iter().map(|name| Template { name: name.clone(), ..one() }).collect()
-}
-
-fn mishap<'s>(script: &'s mut Script, component: &Component) -> &'s mut crate::sim::chart::Mishap {
-    script.mishaps.entry(release(component)).or_default()
 }
 
 fn object_of(entry: &ReadyWhen) -> Key {
@@ -319,20 +314,6 @@ fn operator(script: &mut Script, key: &Key, by: &Component, status: Map<String, 
     operator.resource = Some(resource);
     operator.told.get_or_insert_with(Told::default).now = Some(status);
     script.operators.push(operator);
-}
-
-/// A chart that nobody can fetch.
-fn withdraw(script: &mut Script, component: &Component) {
-    match &component.chart {
-        ChartSource::Repository(chart) => {
-            script.published.insert((chart.name.clone(), chart.version.as_written().to_owned()), u64::MAX);
-        }
-        ChartSource::Path(chart) => {
-            if let Some(commit) = script.commits.last_mut() {
-                commit.charts.remove(chart.path.as_str());
-            }
-        }
-    }
 }
 
 /// The commit of some Packages: the version of every chart at a path.

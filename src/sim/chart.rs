@@ -212,6 +212,20 @@ impl Rendering {
         let namespace = json::text(object, &["metadata", "namespace"]).to_owned();
         Self { namespace, release: spec("release"), version: spec("version"), config: spec("config") }
     }
+
+    /// What a pod of a DaemonSet was rendered from.
+    pub(crate) fn of_pod(pod: &Map<String, Value>) -> Self {
+        let container = json::at(pod, &["spec", "containers"]).map(|all| &all[0]);
+        let text = |pointer| container.and_then(|main| main.pointer(pointer)).and_then(Value::as_str).unwrap_or("");
+        let image = text("/image");
+        let (release, version) = image.split_once(':').unwrap_or((image, ""));
+        Self {
+            namespace: json::text(pod, &["metadata", "namespace"]).to_owned(),
+            release: release.to_owned(),
+            version: version.to_owned(),
+            config: text("/env/0/value").to_owned(),
+        }
+    }
 }
 
 /// A Deployment that looks after resources of a kind, and reports on them late.
@@ -275,11 +289,16 @@ pub struct Script {
     /// Objects of single releases, by namespace and name, whatever their charts
     /// hold.
     pub releases: BTreeMap<(String, String), Vec<Template>>,
+    /// The same at the time that mishaps refer to, for what ran then.
+    pub former: BTreeMap<(String, String), Vec<Template>>,
     /// Charts, by name and version, that are not published before a time.
     /// `u64::MAX`: never.
     pub published: BTreeMap<(String, String), u64>,
-    /// Versions of charts that are asked for by the digest of their OCI manifest.
-    pub pinned: BTreeMap<String, String>,
+    /// Versions of charts that are asked for by the digest of their OCI manifest, by
+    /// name and digest.
+    pub pinned: BTreeMap<(String, String), String>,
+    /// Digests of the archives of charts, by name and version, where they matter.
+    pub archives: BTreeMap<(String, String), String>,
     /// How releases behave, by release and chart version; `*` stands for all.
     pub behaviours: BTreeMap<(String, String), Behaviour>,
     /// How pods of DaemonSets behave, by image and node; `*` stands for all nodes.
@@ -333,8 +352,16 @@ impl Script {
         from.is_none_or(|from| *from <= now)
     }
 
-    pub(crate) fn templates(&self, namespace: &str, release: &str, chart: &str) -> Vec<Template> {
-        let own = self.releases.get(&(namespace.to_owned(), release.to_owned()));
+    /// The version of a chart whose OCI manifest has a digest.
+    pub(crate) fn pinned_version(&self, chart: &str, digest: &str) -> Option<&str> {
+        self.pinned.get(&(chart.to_owned(), digest.to_owned())).map(String::as_str)
+    }
+
+    /// The objects of what is rendered, of a chart.
+    pub(crate) fn templates(&self, of: &Rendering, chart: &str) -> Vec<Template> {
+        let key = (of.namespace.clone(), of.release.clone());
+        let former = self.former.get(&key).filter(|_| self.ran.contains(of));
+        let own = former.or_else(|| self.releases.get(&key));
         own.or_else(|| self.charts.get(chart)).cloned().unwrap_or_else(|| vec![Template::deployment()])
     }
 

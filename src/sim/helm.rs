@@ -24,6 +24,7 @@ pub(crate) struct Revision {
     pub action: &'static str,
     pub chart: String,
     pub version: String,
+    pub manifest: Option<String>,
     pub config: String,
     pub rendered_with: String,
     pub namespace: String,
@@ -40,6 +41,8 @@ pub(crate) struct Plan {
     pub version: String,
     /// The version as the engine shows it.
     pub shown: String,
+    /// Digest of the OCI manifest that the chart came with.
+    pub manifest: Option<String>,
     pub config: String,
     /// What else it is rendered with.
     pub rendered_with: String,
@@ -154,6 +157,7 @@ impl Helm {
             action,
             chart: plan.chart.clone(),
             version: plan.shown.clone(),
+            manifest: plan.manifest.clone(),
             config: plan.config.clone(),
             rendered_with: plan.rendered_with.clone(),
             namespace: plan.namespace.clone(),
@@ -175,7 +179,7 @@ impl Helm {
 /// The objects a plan renders.
 pub(crate) fn render(script: &Script, plan: &Plan) -> Vec<Map<String, Value>> {
     let (release, namespace) = (&plan.identity.1, &plan.namespace);
-    let templates = script.templates(namespace, release, &plan.chart);
+    let templates = script.templates(&plan.rendering(), &plan.chart);
     let render = |template: &Template| template.render(namespace, release, &plan.version, &plan.config);
     let mut objects: Vec<_> = templates.iter().map(render).collect();
     if plan.pinned {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::chart::{Fate, PodBehaviour};
+use super::chart::{Fate, PodBehaviour, Rendering};
 use super::json;
 use super::nodes::{is_ready, set_ready};
 use super::store::{Change, Key, Verb, is_deleting};
@@ -32,6 +32,9 @@ impl World {
     }
 
     fn behaviour_of(&self, pod: &Map<String, Value>) -> PodBehaviour {
+        if self.script.ran.contains(&Rendering::of_pod(pod)) {
+            return PodBehaviour::default();
+        }
         let image = json::at(pod, &["spec", "containers"]).and_then(|all| all[0]["image"].as_str()).unwrap_or("");
         self.script.pod(image, json::text(pod, &["spec", "nodeName"]))
     }

@@ -10,6 +10,7 @@ use super::world::{Task, World};
 use super::{helm, json};
 
 pub(super) const OPERATOR: &str = "operator";
+const CONDITIONS: &str = "conditions";
 
 impl World {
     /// A Deployment has become ready: if it is an operator it looks again.
@@ -96,14 +97,17 @@ impl World {
         });
     }
 
-    /// An operator says what is written out for it, when it is not said yet.
+    /// An operator says what is written out for it, when it is not said yet, and
+    /// takes back what it said at the other time.
     fn tell(&mut self, key: &Key, operator: &Operator, told: &Told, about: [&Object; 2], done: bool) {
         let as_before = about.iter().all(|object| self.script.ran.contains(&Rendering::of(object)));
-        let Some(said) = (if as_before { &told.before } else { &told.now }) else { return };
+        let (said, other) = if as_before { (&told.before, &told.now) } else { (&told.now, &told.before) };
+        let Some(said) = said else { return };
+        let stale = Stale::of(said, other.as_ref());
         let [resource, _] = about;
         let observed = generation(resource);
         let seen = json::integer(resource, &["status", "observedGeneration"]) == Some(observed);
-        if seen && said.iter().all(|(field, value)| says(resource, field, value)) {
+        if seen && !stale.is_in(resource) && said.iter().all(|(field, value)| says(resource, field, value)) {
             return;
         }
         if !done {
@@ -113,8 +117,9 @@ impl World {
         let now = self.now();
         self.write_status(OPERATOR, key, |status| {
             status.insert("observedGeneration".into(), observed.into());
+            stale.take_back(status);
             for (field, value) in said {
-                match value.as_array().filter(|_| field == "conditions") {
+                match value.as_array().filter(|_| field == CONDITIONS) {
                     Some(wanted) => {
                         wanted.iter().filter_map(Value::as_object).for_each(|wanted| say(status, wanted, now))
                     }
@@ -125,6 +130,38 @@ impl World {
             }
         });
     }
+}
+
+/// What an operator said at one time and does not say at another.
+struct Stale<'a> {
+    fields: Vec<&'a str>,
+    conditions: Vec<&'a str>,
+}
+
+impl<'a> Stale<'a> {
+    fn of(said: &Map<String, Value>, other: Option<&'a Map<String, Value>>) -> Self {
+        let is_kept = |field: &str| field == CONDITIONS || said.contains_key(field);
+        let fields = other.into_iter().flat_map(Map::keys).map(String::as_str).filter(|field| !is_kept(field));
+        let kept: Vec<&str> = types(said).collect();
+        let conditions = other.into_iter().flat_map(types).filter(|type_| !kept.contains(type_));
+        Self { fields: fields.collect(), conditions: conditions.collect() }
+    }
+
+    fn is_in(&self, resource: &Map<String, Value>) -> bool {
+        self.fields.iter().any(|field| json::at(resource, &["status", field]).is_some())
+            || self.conditions.iter().any(|type_| conditions::find(resource, type_).is_some())
+    }
+
+    fn take_back(&self, status: &mut Map<String, Value>) {
+        self.fields.iter().for_each(|field| drop(status.shift_remove(*field)));
+        self.conditions.iter().for_each(|type_| conditions::remove(status, type_));
+    }
+}
+
+/// Types of the conditions that a status says something of.
+fn types(said: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let conditions = said.get(CONDITIONS).and_then(Value::as_array).into_iter().flatten();
+    conditions.filter_map(|condition| condition.get("type").and_then(Value::as_str))
 }
 
 /// Whether an operator looks after a resource.
@@ -144,7 +181,7 @@ fn is_up_to_date(resource: &Map<String, Value>, version: &str) -> bool {
 
 /// Whether an object's status says something: conditions by type and status.
 fn says(resource: &Map<String, Value>, field: &str, told: &Value) -> bool {
-    match told.as_array().filter(|_| field == "conditions") {
+    match told.as_array().filter(|_| field == CONDITIONS) {
         None => json::at(resource, &["status", field]) == Some(told),
         Some(conditions) => conditions.iter().filter_map(Value::as_object).all(|told| {
             let found = conditions::find(resource, json::text(told, &["type"]));

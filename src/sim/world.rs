@@ -108,10 +108,11 @@ impl World {
         json::timestamp(millis)
     }
 
-    /// From now on what runs is told from what does not: mishaps, and what
-    /// operators say, go by it.
+    /// From now on what runs is told from what does not: mishaps, what operators
+    /// say, and what releases consist of go by it.
     pub fn remember(&mut self) {
         self.script.ran = self.store.all().map(|(_, object)| Rendering::of(object)).collect();
+        self.script.former = self.script.releases.clone();
     }
 
     /// Lets time pass without anything happening.

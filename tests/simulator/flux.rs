@@ -154,3 +154,39 @@ fn helm_controller_writes_what_was_recorded(#[case] scenario: &str) {
     run_to(&mut world, (end * 1000.0) as u64 + 1500);
     compare(&recorded(&text), &played(&world));
 }
+
+fn release(version: &str, values: Value) -> What {
+    let spec = json!({
+        "interval": "10m", "chartRef": {"kind": "HelmChart", "name": format!("app-{version}")}, "values": values,
+        "upgrade": {"strategy": {"name": "RetryOnFailure"}}, "install": {"strategy": {"name": "RetryOnFailure"}},
+    });
+    What::Apply { kind: "HelmRelease".into(), name: "a".into(), spec }
+}
+
+#[test]
+fn what_still_runs_after_a_refused_upgrade_is_told_as_a_success_of_now() {
+    let mut script = charts();
+    script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let mut world = World::new(script);
+    let repository = json!({"interval": "10m", "url": "http://charts"});
+    act(&mut world, What::Apply { kind: "HelmRepository".into(), name: "repo".into(), spec: repository });
+    for version in ["1.0.0", "2.0.0"] {
+        let source = json!({"kind": "HelmRepository", "name": "repo"});
+        let spec = json!({"chart": "app", "version": version, "interval": "10m", "sourceRef": source});
+        act(&mut world, What::Apply { kind: "HelmChart".into(), name: format!("app-{version}"), spec });
+    }
+    for (time, version, values) in [(10, "1.0.0", 1), (20, "2.0.0", 2), (30, "1.0.0", 1)] {
+        act(&mut world, release(version, json!({"x": values})));
+        run_to(&mut world, time * 1000);
+    }
+    let key = Key::new("helm.toolkit.fluxcd.io/v2", "HelmRelease", "ns", "a");
+    let status = &world.store.get(&key).unwrap()["status"];
+    assert_eq!(status["history"].as_array().unwrap().len(), 1);
+    assert_eq!(status["lastAttemptedConfigDigest"], status["history"][0]["configDigest"]);
+    for type_ in ["Ready", "Released"] {
+        let mut conditions = status["conditions"].as_array().unwrap().iter();
+        let condition = conditions.find(|condition| condition["type"] == type_).unwrap();
+        assert_eq!((&condition["status"], &condition["reason"]), (&json!("True"), &json!("UpgradeSucceeded")));
+    }
+    assert_eq!(status.get("failures"), None);
+}

@@ -66,6 +66,21 @@ impl Example {
         (example.is_sound() && example.observe(entry, 1)?.failed == Holding::Yes).then_some(example)
     }
 
+    /// An object of which none of some entries holds, if it can be told.
+    pub fn denied(key: &Key, entries: &[&ReadyWhen], chart_version: &str, version: &str) -> Option<Self> {
+        let mut example = Self::new(key, chart_version, (version.to_owned(), None));
+        let conditions = entries.iter().filter_map(|entry| match &entry.test {
+            ReadyTest::Condition { condition, status } => {
+                let other = if status == "False" { "True" } else { "False" };
+                Some(json!({"type": condition, "status": other, "reason": "Rehearsed"}))
+            }
+            ReadyTest::Expr(_) => None,
+        });
+        example.object["status"]["conditions"] = conditions.collect();
+        let holds = |entry: &&ReadyWhen| example.observe(entry, 1).is_none_or(|seen| seen.holds == Holding::Yes);
+        (!entries.iter().any(holds)).then_some(example)
+    }
+
     /// Gives the object what an entry asks of it. What Kubernetes itself reports
     /// cannot be chosen.
     pub fn ask(&mut self, entry: &ReadyWhen) {

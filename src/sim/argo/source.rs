@@ -28,27 +28,30 @@ impl World {
             let version = version.ok_or_else(|| Missing(format!("{path}: app path does not exist")))?;
             (path.rsplit('/').next().unwrap_or(path), version)
         } else {
-            if !self.script.has_chart(chart, revision, self.now()) {
-                let message = format!("chart \"{chart}\" version \"{revision}\" not found");
-                return Err(Missing(message));
-            }
             (chart, revision.to_owned())
         };
         let name = json::text(application, &["metadata", "name"]);
         let release = Some(text("/helm/releaseName")).filter(|release| !release.is_empty()).unwrap_or(name);
         let namespace = json::text(application, &["spec", "destination", "namespace"]).to_owned();
         let values = source.pointer("/helm/valuesObject").cloned().unwrap_or_else(|| serde_json::json!({}));
-        Ok(Plan {
+        let plan = Plan {
             identity: (namespace.clone(), release.to_owned()),
             namespace,
             chart: chart.to_owned(),
             shown: version.clone(),
+            manifest: None,
             version,
             config: json::digest(&values),
             rendered_with: String::new(),
             kept: BTreeSet::new(),
             pinned: false,
-        })
+        };
+        // What ran is kept by the repository server, and fetched by nobody.
+        let is_there = self.script.ran.contains(&plan.rendering())
+            || !text("/path").is_empty()
+            || self.script.has_chart(&plan.chart, revision, self.now());
+        let missing = || Missing(format!("chart \"{}\" version \"{revision}\" not found", plan.chart));
+        if is_there { Ok(plan) } else { Err(missing()) }
     }
 
     /// The objects of a plan, with the mark of the Application.

@@ -119,49 +119,64 @@ impl World {
         }
     }
 
-    /// Nothing to do: what was last told holds for this generation too.
+    /// Nothing to do: what was last told holds for this generation too, and a
+    /// failure is over.
     fn in_sync(&mut self, key: &Key, run: &Run, live: &Object) -> Next {
-        let observed = generation(&run.object);
-        let (now, revision) = (self.now(), run.plan.as_ref().map(|plan| plan.shown.clone()).unwrap_or_default());
+        let Some(wanted) = run.plan.as_ref() else { return Next::Done(None) };
+        let (now, observed_generation) = (self.now(), Some(generation(&run.object)));
         let told = conditions::find(live, "Released").cloned().unwrap_or_default();
-        let (reason, message) = (json::text(&told, &["reason"]).to_owned(), json::text(&told, &["message"]).to_owned());
+        let text = |field: &str| json::text(&told, &[field]).to_owned();
+        let over = match text("reason").as_str() {
+            "InstallFailed" => Some(("InstallSucceeded", "install")),
+            "UpgradeFailed" => Some(("UpgradeSucceeded", "upgrade")),
+            _ => None,
+        };
+        let number = self.helm.latest(&wanted.identity).map(|latest| latest.number);
+        let (reason, message) = match over {
+            Some((reason, action)) => (reason.to_owned(), told_of(action, wanted, number)),
+            None => (text("reason"), text("message")),
+        };
         self.write_status(HELM_CONTROLLER, key, |status| {
             conditions::remove(status, "Reconciling");
-            let ready = Condition {
-                type_: "Ready",
-                status: "True",
-                reason: &reason,
-                message: &message,
-                observed_generation: Some(observed),
-            };
-            conditions::set(status, &ready, now);
+            for type_ in ["Ready", "Released"].into_iter().take(if over.is_some() { 2 } else { 1 }) {
+                let condition =
+                    Condition { type_, status: "True", reason: &reason, message: &message, observed_generation };
+                conditions::set(status, &condition, now);
+            }
         });
-        self.write_status(HELM_CONTROLLER, key, |status| {
-            status.insert("lastAttemptedGeneration".into(), observed.into());
-            status.insert("lastAttemptedRevision".into(), revision.into());
-            status.insert("observedGeneration".into(), observed.into());
-        });
+        self.tell_attempted(key, wanted, &run.object);
         self.observed(key, run)
+    }
+
+    /// What was last attempted is told even where there is nothing to do. Failures
+    /// at anything else are forgotten.
+    fn tell_attempted(&mut self, key: &Key, wanted: &Plan, object: &Object) {
+        let fields =
+            ["lastAttemptedGeneration", "lastAttemptedRevision", "lastAttemptedConfigDigest", "storageNamespace"];
+        let now: [Value; 4] = [
+            generation(object).into(),
+            wanted.shown.clone().into(),
+            wanted.config.clone().into(),
+            wanted.identity.0.clone().into(),
+        ];
+        let manifest = wanted.manifest.clone();
+        self.write_status(HELM_CONTROLLER, key, |status| {
+            let before = fields.map(|field| status.get(field).cloned().unwrap_or(Value::Null));
+            if before[..3] != now[..3] {
+                forget_failures(status);
+            }
+            for (field, value) in fields.into_iter().zip(now) {
+                status.insert(field.into(), value);
+            }
+            if let Some(manifest) = manifest {
+                status.insert("lastAttemptedRevisionDigest".into(), manifest.into());
+            }
+        });
     }
 
     pub(super) fn attempt(&mut self, key: &Key, run: &mut Run) -> Next {
         let Some(wanted) = run.plan.clone() else { return Next::Done(None) };
-        let attempted = generation(&run.object);
-        let storage = wanted.identity.0.clone();
-        let (revision, config) = (wanted.shown.clone(), wanted.config.clone());
-        self.write_status(HELM_CONTROLLER, key, |status| {
-            let before = ["lastAttemptedGeneration", "lastAttemptedRevision", "lastAttemptedConfigDigest"]
-                .map(|field| status.get(field).cloned().unwrap_or(Value::Null));
-            let now: [Value; 3] = [attempted.into(), revision.into(), config.into()];
-            if before != now {
-                forget_failures(status);
-            }
-            let [generation, revision, config] = now;
-            status.insert("lastAttemptedGeneration".into(), generation);
-            status.insert("lastAttemptedRevision".into(), revision);
-            status.insert("lastAttemptedConfigDigest".into(), config);
-            status.insert("storageNamespace".into(), storage.into());
-        });
+        self.tell_attempted(key, &wanted, &run.object);
         let timeout = json::duration(json::text(&run.object, &["spec", "timeout"])).unwrap_or(300_000);
         let mut attempt = Attempt { until: self.now() + timeout, objects: Vec::new(), outcome: None };
         if self.helm.is_refused(&self.script, &wanted) {
@@ -405,6 +420,9 @@ fn history(revisions: &[Revision]) -> Value {
         });
         if let (Value::Object(entry), true) = (&mut entry, revision.number == newest || revision.status == "failed") {
             entry.insert("action".into(), revision.action.into());
+        }
+        if let (Value::Object(entry), Some(manifest)) = (&mut entry, &revision.manifest) {
+            entry.insert("ociDigest".into(), manifest.clone().into());
         }
         entry
     });

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::sim::chart::Script;
 use crate::sim::helm::{Identity, Plan};
 use crate::sim::json;
 use crate::sim::store::{Key, Store};
@@ -50,31 +51,53 @@ pub(super) fn identity(release: &Key, object: &Object) -> Identity {
 }
 
 /// The plan of a HelmRelease, from the artifact that its source shows.
-pub(super) fn plan(store: &Store, release: &Key, object: &Object) -> Option<Plan> {
+pub(super) fn plan(store: &Store, script: &Script, release: &Key, object: &Object) -> Option<Plan> {
     let chart_key = chart_key(release, object)?;
     let source = store.get(&chart_key)?;
     let revision = json::text(source, &["status", "artifact", "revision"]);
-    let (chart, version, shown) = if chart_key.kind == "OCIRepository" {
-        let (tag, digest) = revision.split_once('@').unwrap_or((revision, ""));
-        let short: String = digest.strip_prefix("sha256:").unwrap_or(digest).chars().take(12).collect();
-        let url = json::text(source, &["spec", "url"]);
-        (url.rsplit('/').next().unwrap_or(url), tag, format!("{tag}+{short}"))
-    } else {
-        let name = json::text(source, &["spec", "chart"]);
-        (name.rsplit('/').next().unwrap_or(name), revision, revision.to_owned())
-    };
+    let is_oci = chart_key.kind == "OCIRepository";
+    let name = json::text(source, &["spec", if is_oci { "url" } else { "chart" }]);
+    let chart = name.rsplit('/').next().unwrap_or(name);
+    let Artifact { version, shown, manifest } =
+        if is_oci { Artifact::of_oci(script, chart, revision) } else { Artifact::of_version(revision) };
     let spec = |field| Some(json::text(object, &["spec", field])).filter(|text| !text.is_empty());
     Some(Plan {
         identity: identity(release, object),
         namespace: spec("targetNamespace").unwrap_or(&release.namespace).to_owned(),
         chart: chart.to_owned(),
-        version: version.to_owned(),
+        version,
         shown,
+        manifest,
         rendered_with: post_renderers(object),
         config: config(store, release, object),
         kept: kept(object),
         pinned: strategy::is_pinned(object),
     })
+}
+
+/// What the revision of an artifact says of the chart in it.
+struct Artifact {
+    version: String,
+    shown: String,
+    manifest: Option<String>,
+}
+
+impl Artifact {
+    fn of_version(version: &str) -> Self {
+        Self { version: version.to_owned(), shown: version.to_owned(), manifest: None }
+    }
+
+    /// `<tag>@<digest>`, or the digest alone where only that was asked for. The
+    /// version is shown with the digest in the place of its build metadata.
+    fn of_oci(script: &Script, chart: &str, revision: &str) -> Self {
+        let (version, digest) = match revision.split_once('@') {
+            Some((tag, digest)) => (tag.replace('_', "+"), digest),
+            None => (script.pinned_version(chart, revision).unwrap_or_default().to_owned(), revision),
+        };
+        let short: String = digest.strip_prefix("sha256:").unwrap_or(digest).chars().take(12).collect();
+        let shown = format!("{}+{short}", version.split('+').next().unwrap_or(&version));
+        Self { version, shown, manifest: Some(digest.to_owned()) }
+    }
 }
 
 /// Digest of the values, those of ConfigMaps and Secrets included.

@@ -149,7 +149,7 @@ impl World {
         let chart = plan::chart_key(key, &run.object);
         let source = chart.as_ref().and_then(|chart| self.store.get(chart));
         let ready = source.is_some_and(|source| is_source_ready(source));
-        run.plan = plan::plan(&self.store, key, &run.object).filter(|_| ready);
+        run.plan = plan::plan(&self.store, &self.script, key, &run.object).filter(|_| ready);
         if run.plan.is_some() {
             return Next::Step(Stage::Decide, STEP);
         }

@@ -61,7 +61,8 @@ impl World {
         }
         let fetched = self.flux.fetched.get(&source_key).copied().unwrap_or(0);
         if self.script.has_chart(name, version, fetched) {
-            let digest = json::digest(&json!([name, version]));
+            let known = self.script.archives.get(&(name.to_owned(), version.to_owned())).cloned();
+            let digest = known.unwrap_or_else(|| json::digest(&json!([name, version])));
             return Found::Artifact { revision: version.to_owned(), digest, built_from: Some(built_from) };
         }
         let message = format!(
@@ -103,12 +104,11 @@ impl World {
         let url = json::text(source, &["spec", "url"]);
         let (name, tag) = (url.rsplit('/').next().unwrap_or(url), json::text(source, &["spec", "ref", "tag"]));
         let pinned = json::text(source, &["spec", "ref", "digest"]);
-        let version = self.script.pinned.get(pinned);
-        if let Some(version) = version.filter(|version| self.script.has_chart(name, version, self.now())) {
-            let revision = format!("{version}@{pinned}");
-            return Found::Artifact { revision, digest: pinned.to_owned(), built_from: None };
+        let version = self.script.pinned_version(name, pinned);
+        if version.is_some_and(|version| self.script.has_chart(name, version, self.now())) {
+            return Found::Artifact { revision: pinned.to_owned(), digest: pinned.to_owned(), built_from: None };
         }
-        if !tag.is_empty() && self.script.has_chart(name, tag, self.now()) {
+        if !tag.is_empty() && self.script.has_chart(name, &tag.replace('_', "+"), self.now()) {
             let digest = json::digest(&json!([name, tag]));
             return Found::Artifact { revision: format!("{tag}@{digest}"), digest, built_from: None };
         }
