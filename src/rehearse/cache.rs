@@ -146,11 +146,10 @@ impl Rehearsal {
                 ids.extend(interested.map(|(id, _)| id.clone()));
             }
         }
-        let alone = self.process.cache.of_kind("Package").count() < 2;
+        let alone = self.process.peers.len() < 2 && self.process.cache.of_kind("Package").count() < 2;
         if !alone && before.is_none_or(|before| matters_to_others(change, before)) {
             for id in ids.clone() {
-                self.look_at_peer(&id);
-                ids.extend(self.concerned_by(&id));
+                ids.extend(self.tell_others(&id));
             }
         }
         ids.sort();

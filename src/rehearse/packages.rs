@@ -135,11 +135,6 @@ impl Rehearsal {
         views
     }
 
-    /// Packages there are.
-    pub(super) fn package_ids(&self) -> Vec<PackageId> {
-        self.process.cache.of_kind("Package").map(|(key, _)| PackageId::new(&key.namespace, &key.name)).collect()
-    }
-
     /// Brings what the others know of a Package up to date.
     pub(super) fn look_at_peer(&mut self, id: &PackageId) {
         match self.snapshot_without_peers(id) {
@@ -153,13 +148,29 @@ impl Rehearsal {
         }
     }
 
+    /// Brings what the others know of a Package up to date; those for which that is
+    /// news, because of what it was or of what it has become.
+    pub(super) fn tell_others(&mut self, id: &PackageId) -> Vec<PackageId> {
+        let before = self.process.peers.get(id).cloned();
+        let mut concerned = if before.is_some() { self.concerned_by(id) } else { Vec::new() };
+        self.look_at_peer(id);
+        let is_news = match (before, self.process.peers.get(id)) {
+            // How long it has been still is asked anew each time.
+            (Some(before), Some(now)) => Peer { still_for: now.still_for, ..before } != *now,
+            (before, now) => before.is_some() != now.is_some(),
+        };
+        if !is_news {
+            return Vec::new();
+        }
+        concerned.extend(self.concerned_by(id));
+        concerned
+    }
+
     /// Packages for which something may have changed with another one: those
     /// that require it, directly or through others, those it requires, and those
     /// that claim the same.
     pub(super) fn concerned_by(&self, id: &PackageId) -> Vec<PackageId> {
-        let Some(changed) = self.process.peers.get(id) else {
-            return self.package_ids();
-        };
+        let Some(changed) = self.process.peers.get(id) else { return Vec::new() };
         let names = |peer: &Peer, name: &PackageName| peer.requires.iter().any(|required| required.name == *name);
         let mut concerned: Vec<&PackageId> = Vec::new();
         let mut frontier = vec![&changed.name];
