@@ -16,7 +16,8 @@ use crate::api::{Component, Install, Package, PackageSpec};
 use crate::package::definition;
 use crate::package::names::{Namespace, PackageName};
 use crate::package::version::Version;
-use crate::package::violation::Violation;
+use crate::package::violation::{Code, Violation};
+use crate::package::{structure, yaml};
 
 pub use note::{Note, NoteGroup, Severity, grouped};
 
@@ -105,13 +106,15 @@ impl Imported {
         if let Err(error) = names {
             return self.error(name, format!("left out: {error}"));
         }
-        if let Err(violations) = definition::parse(name, namespace, &spec) {
-            for violation in violations {
-                self.violation(name, &spec, &violation);
-            }
-        }
+        let mut violations = definition::parse(name, namespace, &spec).err().unwrap_or_default();
         let mut package = Package::new(name, spec);
         package.metadata.namespace = Some(namespace.to_owned());
+        let said = |shape: &Violation| violations.iter().any(|known| is_about_the_same(&known.pointer, &shape.pointer));
+        let shape: Vec<Violation> = shape(&package).into_iter().filter(|shape| !said(shape)).collect();
+        violations.extend(shape);
+        for violation in violations {
+            self.violation(name, &package.spec, &violation);
+        }
         self.packages.push(package);
     }
 
@@ -177,6 +180,28 @@ impl Imported {
             );
         }
     }
+}
+
+/// What an API server would say about the fields of a Package.
+fn shape(package: &Package) -> Vec<Violation> {
+    let written = serde_json::to_value(package).map_err(|error| error.to_string());
+    let written = written.and_then(|value| yaml::write::write(&[value]).map_err(|error| error.to_string()));
+    match written {
+        Ok(text) => {
+            let roots = yaml::parse(&text).documents;
+            let findings = roots.iter().flat_map(|root| structure::check(root).findings);
+            findings.map(|finding| finding.violation).collect()
+        }
+        Err(error) => vec![Violation::new(Code::WrongType, "", error)],
+    }
+}
+
+/// Whether one of two places is in the other.
+fn is_about_the_same(one: &str, other: &str) -> bool {
+    let within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    within(one, other) || within(other, one)
 }
 
 /// A Flux source as another format names it.

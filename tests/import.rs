@@ -243,6 +243,31 @@ fn the_release_keeps_the_name_that_flux_gave_it(
     "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: ../../b}, spec: {variants: [{name: default}]}}",
     "left out: the name of a Package `../../b` must be"
 )]
+#[case::no_source(
+    Format::Kubepkg,
+    "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: a}, spec: {version: 1.0.0, variants: [{name: \
+     default, components: [{name: b, path: c, install: {}}]}]}}",
+    "its charts at a path have no source, since it has no sourceRef"
+)]
+#[case::empty_field(
+    Format::Kubepkg,
+    "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: a}, spec: {version: 1.0.0, variants: [{name: \
+     default, components: [{name: b, chart: {repository: 'https://e.org', name: c, version: 1.0.0}, install: \
+     {healthCheckExprs: [{apiVersion: v1, kind: '', current: 'true'}]}}]}]}}",
+    "a/b: install.healthCheckExprs.0.kind: `kind` is empty (WL005)"
+)]
+#[case::unreadable_component(
+    Format::Kubepkg,
+    "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: a}, spec: {version: 1.0.0, variants: [{name: \
+     default, components: [{name: b, path: c, install: {phase: PostUpgrade}}]}]}}",
+    "a/b: the package is left out, since this component cannot be read: unknown variant `PostUpgrade`"
+)]
+#[case::order_at_another_place(
+    Format::Kubepkg,
+    "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: a}, spec: {version: 1.0.0, requires: [{package: \
+     top}], variants: [{name: default}]}}",
+    "a: spec.requires is not carried over: the other format has no such field at this place, Windlass has one"
+)]
 #[case::missing_source(
     Format::Flux,
     "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: a, namespace: b}, spec: {chart: {spec: \

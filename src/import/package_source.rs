@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::wire::{Ignored, nullable, read};
-use super::{DEFAULT_NAMESPACE, Document, ForeignSource, Imported, Options, join_path, stated};
+use super::{DEFAULT_NAMESPACE, Document, ForeignSource, Imported, Options, Severity, join_path, stated};
 use crate::api::{
     Chart, Component, HealthCheckExpr, Install, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, SourceKind,
     SourceRef, UpgradeCrds,
@@ -180,11 +180,28 @@ fn report_ignored(imported: &mut Imported, package: &str, ignored: &[Ignored]) {
             "build" => "a changed chart or value moves a release, whatever the version says",
             "crds" | "images" | "permissions" => "it describes the package and installs nothing",
             "url" => "the source is an object of the cluster",
+            "requires" | "dependsOn" | "to" | "secretRef" => {
+                "the other format has no such field at this place, \
+                                                             Windlass has one: write it into the Package"
+            }
             "annotations" | "labels" => "it belongs to the other format",
             _ => "Windlass has no such field",
         };
-        imported.warn(subject, format!("{path} is not carried over: {reason}"));
+        // Without it the order would be another one.
+        let severity = match field.as_str() {
+            "requires" | "dependsOn" => Severity::Error,
+            _ => Severity::Warning,
+        };
+        imported.note(severity, subject, format!("{path} is not carried over: {reason}"));
     }
+}
+
+/// The first component of a variant that cannot be read, and why.
+fn unreadable(variant: &Value) -> Option<(&str, serde_json::Error)> {
+    let components = variant["components"].as_array().into_iter().flatten();
+    components
+        .filter_map(|component| Some((component["name"].as_str()?, read::<WireComponent>(component).err()?)))
+        .next()
 }
 
 struct Translation<'a, 'o> {
@@ -205,7 +222,13 @@ impl Translation<'_, '_> {
         let source = spec.source_ref.unwrap_or_default();
         let components = self.components(&variant.components, &source, &version);
         let has_paths = components.iter().any(|component| component.path.is_some());
-        if has_paths {
+        let has_source = has_paths && !source.name.is_empty();
+        if has_paths && !has_source {
+            let message = "its charts at a path have no source, since it has no sourceRef: write the sourceRef of the \
+                           Package, a GitRepository in its namespace";
+            self.imported.error(self.name, message);
+        }
+        if has_source {
             let foreign =
                 ForeignSource { kind: &source.kind, name: &source.name, namespace: source.namespace.as_deref() };
             self.imported.source(self.name, &foreign, self.namespace);
@@ -215,7 +238,7 @@ impl Translation<'_, '_> {
             engine: None,
             suspend: None,
             service_account_name: None,
-            source_ref: has_paths.then(|| SourceRef { kind: SourceKind::GitRepository, name: source.name.clone() }),
+            source_ref: has_source.then(|| SourceRef { kind: SourceKind::GitRepository, name: source.name.clone() }),
             requires: self.requires(&variant),
             upgrade: None,
             rollback: spec.rollback.map(|rollback| Rollback { safe: rollback.safe, to: None }),
@@ -259,7 +282,17 @@ impl Translation<'_, '_> {
                 Some(variant)
             }
             Err(error) => {
-                self.imported.error(self.name, format!("left out, since variant {name} cannot be read: {error}"));
+                match unreadable(chosen) {
+                    Some((component, error)) => {
+                        let subject = format!("{}/{component}", self.name);
+                        let message = format!("the package is left out, since this component cannot be read: {error}");
+                        self.imported.error(subject, message);
+                    }
+                    None => {
+                        let message = format!("left out, since variant {name} cannot be read: {error}");
+                        self.imported.error(self.name, message);
+                    }
+                }
                 None
             }
         }

@@ -11,7 +11,7 @@ pub(super) struct Ignored {
     pub path: String,
     /// Name of the field.
     pub field: String,
-    /// `name` of the innermost list item on the way, if it has one.
+    /// `name` of the outermost list item on the way that has one.
     pub item: Option<String>,
 }
 
@@ -47,7 +47,8 @@ fn describe(root: &Value, path: &str) -> Option<Ignored> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => (None, part),
         };
         if key == "[]" {
-            item = inner.and_then(|inner| inner.get("name")).and_then(Value::as_str).map(str::to_owned);
+            let name = || inner.and_then(|inner| inner.get("name")).and_then(Value::as_str).map(str::to_owned);
+            item = item.or_else(name);
         } else {
             field = part;
             if !written.is_empty() {
@@ -101,6 +102,16 @@ mod tests {
         assert!(root.items[0].known.is_empty() && root.inner.is_some());
         let told: Vec<_> = ignored.iter().map(|field| (field.path.as_str(), field.item.as_deref())).collect();
         assert_eq!(told, [("items[].name", Some("a")), ("items[].libraries", Some("a")), ("inner.other", None)]);
+    }
+
+    #[test]
+    fn what_is_inside_of_an_item_is_told_of_the_item() {
+        let value = json!({"items": [{"known": [], "readyWhen": [{"name": "x", "extra": 1}]}], "inner": {}});
+        let named = json!({"items": [{"known": [], "name": "a", "readyWhen": [{"name": "x", "extra": 1}]}]});
+        for (value, item) in [(value, "x"), (named, "a")] {
+            let ignored = describe(&value, "items.0.readyWhen.0.extra").unwrap();
+            assert_eq!((ignored.path.as_str(), ignored.item.as_deref()), ("items[].readyWhen[].extra", Some(item)));
+        }
     }
 
     #[test]
