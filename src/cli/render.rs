@@ -32,7 +32,7 @@ pub struct Arguments {
     /// Files, directories (searched for *.yaml and *.yml) or - for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Engine of the Packages that name none.
+    /// Engine of the Packages that name none; one that names another is refused.
     #[arg(long)]
     engine: Option<EngineArgument>,
     /// What the Packages become.
