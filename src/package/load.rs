@@ -5,6 +5,7 @@ mod files;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use serde_json::Value;
@@ -49,6 +50,17 @@ pub enum Input<'a> {
         /// Its name in messages.
         shown: String,
     },
+}
+
+impl Input<'_> {
+    /// The name of a file that is named itself, which is read once, also if it
+    /// is in a directory that is read.
+    fn file(&self) -> Option<&str> {
+        match self {
+            Self::File { shown, .. } => Some(shown),
+            Self::Directory { .. } | Self::Text { .. } => None,
+        }
+    }
 }
 
 /// Which namespace a Package is in.
@@ -127,8 +139,12 @@ pub struct LoadError {
 /// When something cannot be read at all.
 pub fn load(inputs: &[Input<'_>], namespace: &NamespaceRule) -> Result<Loaded, LoadError> {
     let mut loaded = Loaded::default();
+    let named: BTreeSet<&str> = inputs.iter().filter_map(Input::file).collect();
+    let mut read = BTreeSet::new();
     for input in inputs {
-        files::read_input(input, namespace, &mut loaded)?;
+        if input.file().is_none_or(|file| read.insert(file)) {
+            files::read_input(input, namespace, &named, &mut loaded)?;
+        }
     }
     Ok(loaded)
 }

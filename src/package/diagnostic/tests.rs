@@ -85,4 +85,5 @@ fn a_very_long_line_is_cut_around_the_mark() {
     let diagnostic = Diagnostic { span: Span { start, end: text.len() }, ..report().diagnostics[0].clone() };
     let written = write_text(&Report::new(vec![Source::new("a.yaml", text)], vec![diagnostic]), Style::Plain);
     assert!(written.contains('X') && written.len() < 3000, "{}", written.len());
+    assert!(written.contains(" --> a.yaml:1:50004\n"), "{written}");
 }

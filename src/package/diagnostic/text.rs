@@ -51,8 +51,14 @@ fn one(report: &Report, diagnostic: &Diagnostic, renderer: &Renderer) -> String 
     match (&excerpt, source) {
         (Some(excerpt), _) => {
             let mark = AnnotationKind::Primary.span(excerpt.mark.clone());
-            let snippet = Snippet::source(excerpt.text.as_str()).line_start(excerpt.line).path(excerpt.path);
-            group = group.element(snippet.annotation(mark));
+            let snippet = Snippet::source(excerpt.text.as_str()).line_start(excerpt.line).annotation(mark);
+            group = match excerpt.column {
+                None => group.element(snippet.path(excerpt.path)),
+                Some(column) => {
+                    let origin = Origin::path(excerpt.path).line(excerpt.line).char_column(column);
+                    group.element(origin).element(snippet)
+                }
+            };
         }
         (None, Some(source)) => group = group.element(Origin::path(source.path())),
         (None, None) => {}
@@ -67,6 +73,8 @@ fn one(report: &Report, diagnostic: &Diagnostic, renderer: &Renderer) -> String 
 struct Excerpt<'a> {
     path: &'a str,
     line: usize,
+    /// The column, where it cannot be counted in what is shown.
+    column: Option<usize>,
     text: String,
     mark: std::ops::Range<usize>,
 }
@@ -82,7 +90,9 @@ impl<'a> Excerpt<'a> {
         let (from, to, end) = (floor(line, from), floor(line, to), floor(line, to + CONTEXT));
         let text = line.get(cut..end).unwrap_or_default().to_owned();
         let mark = from - cut..to.max(from) - cut;
-        Self { path: source.path(), line: source.position(diagnostic.span.start).line, text, mark }
+        let position = source.position(diagnostic.span.start);
+        let column = Some(position.column).filter(|_| cut > 0);
+        Self { path: source.path(), line: position.line, column, text, mark }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Finding and reading files.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use super::document::read_text;
@@ -12,7 +13,13 @@ use crate::package::yaml::MAX_FILE;
 /// Deepest directory that is searched.
 const MAX_DIRECTORY_DEPTH: usize = 64;
 
-pub fn read_input(input: &Input<'_>, namespace: &NamespaceRule, loaded: &mut Loaded) -> Result<(), LoadError> {
+/// Reads an input; of a directory what is not named itself.
+pub fn read_input(
+    input: &Input<'_>,
+    namespace: &NamespaceRule,
+    named: &BTreeSet<&str>,
+    loaded: &mut Loaded,
+) -> Result<(), LoadError> {
     match input {
         Input::Text { bytes, shown } => {
             add_bytes(bytes, shown, true, namespace, loaded);
@@ -20,7 +27,7 @@ pub fn read_input(input: &Input<'_>, namespace: &NamespaceRule, loaded: &mut Loa
         }
         Input::File { tree, path, shown } => read_file(*tree, path, shown, true, namespace, loaded),
         Input::Directory { tree, path, shown, recursive } => {
-            let walk = Walk { tree: *tree, root: path, shown, recursive: *recursive, namespace };
+            let walk = Walk { tree: *tree, root: path, shown, recursive: *recursive, namespace, named };
             walk.directory(path, 0, loaded)
         }
     }
@@ -32,6 +39,7 @@ struct Walk<'a> {
     shown: &'a str,
     recursive: bool,
     namespace: &'a NamespaceRule,
+    named: &'a BTreeSet<&'a str>,
 }
 
 impl Walk<'_> {
@@ -46,7 +54,10 @@ impl Walk<'_> {
             let inner = join(path, name);
             match kind {
                 EntryKind::File if is_yaml(name) => {
-                    read_file(self.tree, &inner, &self.shown(&inner), false, self.namespace, loaded)?;
+                    let shown = self.shown(&inner);
+                    if !self.named.contains(shown.as_str()) {
+                        read_file(self.tree, &inner, &shown, false, self.namespace, loaded)?;
+                    }
                 }
                 EntryKind::Directory if !self.recursive => {}
                 EntryKind::Directory if depth >= MAX_DIRECTORY_DEPTH => {

@@ -89,6 +89,17 @@ fn a_directory_need_not_be_searched_deeply() {
 }
 
 #[test]
+fn a_file_that_is_named_is_read_once() {
+    let files = Files::new([("a.yaml", PACKAGE)]);
+    let file = || Input::File { tree: &files, path: "a.yaml".into(), shown: "dir/a.yaml".into() };
+    let directory = || Input::Directory { tree: &files, path: String::new(), shown: "dir".into(), recursive: true };
+    for inputs in [[file(), file()], [file(), directory()], [directory(), file()]] {
+        let loaded = load(&inputs, &rule()).unwrap();
+        assert_eq!((loaded.packages.len(), loaded.sources.len()), (1, 1));
+    }
+}
+
+#[test]
 fn links_out_of_the_directory_are_errors() {
     let files = Files::new([("a.yaml", PACKAGE)]).link("b.yaml", None).link("c.yaml", Some("a.yaml"));
     let loaded = load_directory(&files).unwrap();
