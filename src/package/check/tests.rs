@@ -58,6 +58,12 @@ fn nothing_is_said_about_a_sound_package() {
     "1000"
 )]
 #[case::sexagesimal("values: {a: 12:30:59}", "12:30:59 is text to some tools and a number to others", "\"12:30:59\"")]
+#[case::short_hash(
+    "values: {a: 1234e5}",
+    "1234e5 is read as 123400000 by Kubernetes tools and as something else by others",
+    "123400000"
+)]
+#[case::point_and_zero("values: {a: 3.0}", "3.0 is a number and is read as 3", "")]
 #[case::trailing_zero("values: {a: 1.10}", "1.10 is a number and is read as 1.1", "")]
 #[case::key("values: {on: 1}", "the key `on` is read as `true` by some tools and as `on` by others", "")]
 fn scalars_that_readers_disagree_about_are_warned_of(#[case] values: &str, #[case] message: &str, #[case] fix: &str) {

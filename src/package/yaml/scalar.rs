@@ -101,10 +101,10 @@ fn is_float(text: &str) -> bool {
 pub enum Ambiguity {
     /// A word that YAML 1.1 takes for a boolean and YAML 1.2 for text.
     Boolean,
-    /// Digits with `_`, a leading zero or a colon: a number, another number or
+    /// Digits with `_`, a leading zero, a colon, or an exponent without a point: a number, another number or
     /// text, depending on the reader.
     Number,
-    /// A number that loses digits when it is read: `1.10` becomes 1.1.
+    /// A number that loses digits when it is read: `1.10` becomes 1.1, `3.0` 3.
     LosesDigits,
 }
 
@@ -126,12 +126,14 @@ pub fn ambiguity(text: &str) -> Option<Ambiguity> {
     let prefixed = ["0b", "0o", "0B", "0O", "0X"].iter().any(|prefix| unsigned.starts_with(prefix));
     let leading_zero = unsigned.len() > 1 && unsigned.starts_with('0') && digits(unsigned);
     let underscores = unsigned.contains('_');
-    if sexagesimal || ((prefixed || leading_zero || underscores) && number(text).is_some()) {
+    // YAML 1.1 wants a point and a sign: a short hash such as `1234e5` is text to some.
+    let exponent = unsigned.split_once(['e', 'E']).is_some_and(|(digits_before, _)| digits(digits_before));
+    if sexagesimal || ((prefixed || leading_zero || underscores || exponent) && number(text).is_some()) {
         return Some(Ambiguity::Number);
     }
-    let loses = unsigned.split_once('.').is_some_and(|(whole, fraction)| {
-        digits(whole) && digits(fraction) && fraction.len() > 1 && fraction.ends_with('0')
-    });
+    let loses = unsigned
+        .split_once('.')
+        .is_some_and(|(whole, fraction)| digits(whole) && digits(fraction) && fraction.ends_with('0'));
     loses.then_some(Ambiguity::LosesDigits)
 }
 
@@ -222,7 +224,13 @@ mod tests {
     #[case("12:77", None)]
     #[case("localhost:80", None)]
     #[case("1.10", Some(Ambiguity::LosesDigits))]
-    #[case("1.0", None)]
+    #[case("1.0", Some(Ambiguity::LosesDigits))]
+    #[case("1e3", Some(Ambiguity::Number))]
+    #[case("1234E5", Some(Ambiguity::Number))]
+    #[case("1.5e3", None)]
+    #[case("1.5e+3", None)]
+    #[case("12e", None)]
+    #[case("0x1e3", None)]
     #[case("1.5", None)]
     #[case("1.10.0", None)]
     #[case("0", None)]
