@@ -158,24 +158,34 @@ impl Scene {
         self.before.iter().chain(&self.after).map(|package| &package.definition)
     }
 
-    /// Finds a component that is committed, by `component` or `package/component`.
+    /// Finds a component that is committed, by `component`, `package/component` or
+    /// `namespace/package/component`.
     ///
     /// # Errors
     /// A message when there is none, or more than one.
     pub fn find(&self, name: &str) -> Result<Place, String> {
-        let (package, component) = name.split_once('/').map_or((None, name), |(package, c)| (Some(package), c));
+        let mut parts = name.rsplitn(3, '/');
+        let (component, package, namespace) = (parts.next().unwrap_or(name), parts.next(), parts.next());
         let all: Vec<(&Definition, &Component)> = self
             .after
             .iter()
             .flat_map(|after| after.definition.components.iter().map(move |component| (&after.definition, component)))
             .collect();
         let named = all.iter().filter(|(definition, found)| {
-            found.name.as_str() == component && package.is_none_or(|package| definition.name.as_str() == package)
+            found.name.as_str() == component
+                && package.is_none_or(|package| definition.name.as_str() == package)
+                && namespace.is_none_or(|namespace| definition.namespace.as_str() == namespace)
         });
         let mut places = named.map(|(definition, found)| place(definition, found));
         match (places.next(), places.next()) {
             (Some(only), None) => Ok(only),
-            (Some(first), Some(second)) => Err(format!("`{name}` is ambiguous: say {first} or {second}")),
+            (Some(first), Some(second)) => {
+                let said = |place: &Place| match first.package == second.package {
+                    true => format!("{}/{place}", place.namespace),
+                    false => place.to_string(),
+                };
+                Err(format!("`{name}` is ambiguous: say {} or {}", said(&first), said(&second)))
+            }
             (None, _) => {
                 let names = all.iter().map(|(_, component)| component.name.as_str());
                 let hint = match did_you_mean(component, names).as_str() {

@@ -9,6 +9,7 @@ use super::{PackageAtEnd, Report};
 use crate::api::{Engine, RolloutPhase};
 use crate::package::diagnostic;
 use crate::rehearse::play::End;
+use crate::rehearse::process::PackageId;
 use crate::rehearse::timeline::{Moment, What};
 
 /// So many changes of a commit are named one by one.
@@ -68,12 +69,12 @@ fn header(report: &Report) -> String {
 fn timeline(out: &mut String, report: &Report, paint: &impl Fn(Style) -> Style) {
     let subject = |moment: &Moment| match (&moment.package, &moment.component) {
         (None, _) => "controller".to_owned(),
-        (Some(package), None) => package.name.clone(),
-        (Some(package), Some(component)) => format!("{}/{component}", package.name),
+        (Some(package), None) => name(report, package),
+        (Some(package), Some(component)) => format!("{}/{component}", name(report, package)),
     };
     let clock = clock(report.took).len().max(4);
     let shown = report.moments.iter().filter(|moment| !is_passed_over(&moment.what));
-    let mut lines: Vec<(u64, String, Line)> = commit(&report.moments).into_iter().collect();
+    let mut lines: Vec<(u64, String, Line)> = commit(report).into_iter().collect();
     lines.extend(shown.map(|moment| (moment.at, subject(moment), line(&moment.what))));
     let subjects = lines.iter().map(|(_, subject, _)| subject.chars().count()).max().unwrap_or(0);
     let verbs = lines.iter().map(|(_, _, line)| line.verb.chars().count()).max().unwrap_or(0);
@@ -88,10 +89,20 @@ fn timeline(out: &mut String, report: &Report, paint: &impl Fn(Style) -> Style) 
     }
 }
 
+/// A Package's name, with its namespace where another one has the same name.
+fn name(report: &Report, id: &PackageId) -> String {
+    let is_namesake = |namespace: &str, name: &str| name == id.name && namespace != id.namespace;
+    let told = report.moments.iter().filter_map(|moment| moment.package.as_ref());
+    let is_ambiguous = told.into_iter().any(|other| is_namesake(&other.namespace, &other.name))
+        || report.packages.iter().any(|package| is_namesake(&package.namespace, &package.name));
+    if is_ambiguous { id.to_string() } else { id.name.clone() }
+}
+
 /// The commit in one line, whatever is in it.
-fn commit(moments: &[Moment]) -> Option<(u64, String, Line)> {
-    let name = |moment: &Moment| moment.package.as_ref().map(|id| id.name.clone()).unwrap_or_default();
-    let changes: Vec<String> = moments
+fn commit(report: &Report) -> Option<(u64, String, Line)> {
+    let name = |moment: &Moment| moment.package.as_ref().map(|id| name(report, id)).unwrap_or_default();
+    let changes: Vec<String> = report
+        .moments
         .iter()
         .filter_map(|moment| match &moment.what {
             What::Committed { from: Some(from), to } if from != to => Some(format!("{} {from} → {to}", name(moment))),

@@ -14,7 +14,7 @@ use crate::rehearse::packages::text;
 use crate::rehearse::play::{GIT, Played, status};
 use crate::rehearse::process::PackageId;
 use crate::rehearse::{Happening, Note};
-use crate::sim::store::is_deleting;
+use crate::sim::store::{finalizers, is_deleting};
 use crate::sim::{Change, Verb};
 
 /// A revision, as far as it has been read.
@@ -28,7 +28,8 @@ struct Revision {
 struct Child {
     digest: String,
     written: u64,
-    suspended: bool,
+    /// Whether its release stays when it is deleted.
+    stays: bool,
 }
 
 /// A Package, as far as it has been read.
@@ -43,6 +44,8 @@ struct Package {
     waits: BTreeSet<String>,
     /// Components of which it was told what they wait for.
     awaited: BTreeSet<String>,
+    /// When what was recorded to the second was first seen.
+    seen: BTreeMap<(u64, String, jiff::Timestamp), u64>,
 }
 
 /// Something that is told once the writes of its decision show more of it.
@@ -276,9 +279,12 @@ impl Reader {
             }
             _ => {}
         }
+        if before.phase != now.phase && now.phase == RevisionPhase::RollingBack {
+            self.flush(|_, told, pending| told == id && matches!(pending, Pending::Told(_)));
+        }
         for hook in &now.hooks {
             let known = before.hooks.iter().find(|known| known.name == hook.name);
-            let took = hook.started_at.as_ref().map_or(0, |started| self.since(started, at));
+            let took = hook.started_at.as_ref().map_or(0, |began| self.since(id, number, &hook.name, began, at));
             let what = match hook.outcome {
                 HookOutcome::Running => What::HookRuns,
                 HookOutcome::Succeeded => What::HookSucceeded { took },
@@ -298,13 +304,14 @@ impl Reader {
                 self.say(at, id, Some(&record.component), rolls_out(record));
             }
         }
-        for record in &now.components {
+        for record in self.in_order(id, &now.components) {
             let known = before.components.iter().find(|known| known.name == record.name).cloned().unwrap_or_default();
             self.record(id, number, at, &known, record);
         }
     }
 
     fn record(&mut self, id: &PackageId, number: u64, at: u64, before: &ComponentRecord, now: &ComponentRecord) {
+        let took = now.turn_began.as_ref().map(|began| self.since(id, number, &now.name, began, at));
         let Some(package) = self.packages.get_mut(id) else { return };
         if now.attempts > before.attempts && now.state == ComponentState::Progressing {
             let attempt = Pending::Attempt { component: now.name.clone(), attempts: now.attempts };
@@ -314,14 +321,13 @@ impl Reader {
         let spec = package.revisions.get(&number).map(|revision| &revision.spec);
         let component = spec.and_then(|spec| spec.components.iter().find(|component| component.name == now.name));
         let after = component.map(|component| component.depends_on.clone()).unwrap_or_default();
-        let began = now.turn_began.as_ref().filter(|_| !now.moved);
         let what = match (before.state, now.state) {
             (before, now) if before == now => return,
             // What counts as verified by its record has no turn.
             (_, ComponentState::Verified) if !now.moved && now.turn_began.is_none() => return,
             (_, ComponentState::Verified) => {
-                let took = began.map_or(at - written, |began| self.since(began, at));
-                if before.state == ComponentState::Waiting && !now.moved {
+                let took = took.filter(|_| !now.moved).unwrap_or(at - written);
+                if before.state != ComponentState::Verifying && !now.moved {
                     self.say(at, id, Some(&now.name), What::VerifiedAgain { after });
                 }
                 What::Verified { took }
@@ -330,7 +336,7 @@ impl Reader {
             (_, ComponentState::Restored) => What::IsBack { took: at - written },
             (_, ComponentState::Removing) => What::Uninstalls,
             (ComponentState::Removing, ComponentState::Removed) => {
-                What::Uninstalled { took: began.map_or(0, |began| self.since(began, at)) }
+                What::Uninstalled { took: took.filter(|_| !now.moved).unwrap_or(0) }
             }
             (
                 _,
@@ -347,10 +353,33 @@ impl Reader {
         self.say(at, id, Some(&now.name), what);
     }
 
-    /// Milliseconds since a time on record.
-    fn since(&self, time: &crate::api::Time, at: u64) -> u64 {
-        let now = crate::sim::World::time_of(at);
-        u64::try_from(now.duration_since(time.0).as_millis()).unwrap_or(0)
+    /// Milliseconds since a time on record, which is there to the second, was first
+    /// seen.
+    fn since(&mut self, id: &PackageId, number: u64, name: &str, time: &crate::api::Time, at: u64) -> u64 {
+        let Some(package) = self.packages.get_mut(id) else { return 0 };
+        at - *package.seen.entry((number, name.to_owned(), time.0)).or_insert(at)
+    }
+
+    /// Records as their components follow each other: dependencies first, and what
+    /// goes away or back the other way round.
+    fn in_order<'r>(&self, id: &PackageId, records: &'r [ComponentRecord]) -> Vec<&'r ComponentRecord> {
+        let revisions = self.packages.get(id).into_iter().flat_map(|package| package.revisions.values().rev());
+        let specs: Vec<&PackageRevisionSpec> = revisions.map(|revision| &revision.spec).collect();
+        let goes = |record: &ComponentRecord| {
+            matches!(
+                record.state,
+                ComponentState::Removing
+                    | ComponentState::Removed
+                    | ComponentState::Restoring
+                    | ComponentState::Restored
+            )
+        };
+        let mut records: Vec<&ComponentRecord> = records.iter().collect();
+        records.sort_by_cached_key(|record| {
+            let depth = i64::try_from(depth(&specs, &record.name)).unwrap_or(i64::MAX);
+            if goes(record) { (true, -depth) } else { (false, depth) }
+        });
+        records
     }
 
     /// A write of a child by Windlass.
@@ -363,17 +392,18 @@ impl Reader {
         }
         let digest = text(object, &["metadata", "annotations", ANNOTATION_DIGEST]).to_owned();
         let suspended = object.get("spec").and_then(|spec| spec.get("suspend")).and_then(Value::as_bool) == Some(true);
+        let stays = suspended || change.key.kind == "Application" && finalizers(object).is_empty();
         if change.actor != FIELD_MANAGER {
             return;
         }
         let known = package.children.get_mut(&name);
         if let Some(known) = known {
-            known.suspended = suspended;
+            known.stays = stays;
             if known.digest == digest {
                 return;
             }
         }
-        let written = Child { digest: digest.clone(), written: change.at, suspended };
+        let written = Child { digest: digest.clone(), written: change.at, stays };
         let before = package.children.insert(name.clone(), written);
         let latest = package.revisions.values().next_back();
         let back = latest.is_some_and(|latest| latest.status.phase == RevisionPhase::RollingBack);
@@ -391,7 +421,7 @@ impl Reader {
             package.revisions.values().next_back().is_some_and(|r| r.status.phase == RevisionPhase::RollingBack);
         let gone = change.verb == Verb::Deleted;
         let Some(child) = package.children.get_mut(name) else { return };
-        let handed_over = child.suspended;
+        let handed_over = child.stays;
         let what = match (gone, child.digest.is_empty()) {
             (true, false) if handed_over => What::HandsOver,
             (true, asked) => What::Uninstalled { took: if asked { change.at - child.written } else { 0 } },
@@ -409,6 +439,26 @@ impl Reader {
             self.say(change.at, id, Some(name), what);
         }
     }
+}
+
+/// How many components come before one, at the most, in the newest revision that
+/// has it.
+fn depth(specs: &[&PackageRevisionSpec], name: &str) -> usize {
+    let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
+    let of_it = |spec: &&&PackageRevisionSpec| spec.components.iter().any(|component| component.name == name);
+    let Some(spec) = specs.iter().find(of_it) else { return 0 };
+    // One more round for each component at the most; usually they are few.
+    for _ in &spec.components {
+        let known = depths.clone();
+        for component in &spec.components {
+            let before = component.depends_on.iter().filter_map(|name| known.get(name.as_str()));
+            depths.insert(&component.name, before.max().map_or(0, |before| before + 1));
+        }
+        if depths == known {
+            break;
+        }
+    }
+    depths.get(name).copied().unwrap_or(0)
 }
 
 /// The version of the chart that a digest stands for.
