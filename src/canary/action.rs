@@ -46,22 +46,29 @@ pub struct Steering {
     pub name: String,
     /// uid it must have.
     pub uid: String,
-    /// What it must be otherwise, for a write that may let more pods die.
-    pub raise: Option<Raise>,
+    /// What must be true of it otherwise.
+    pub premise: Premise,
     /// The new value.
     pub strategy: Value,
     /// Its pace.
     pub pace: Pace,
 }
 
-/// What must be true of a DaemonSet whose budget is raised. Lowering it is
-/// always right.
+/// What must be true of a DaemonSet when a write of its strategy arrives.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Raise {
-    /// Generation of the spec that was decided upon.
-    pub generation: i64,
-    /// `spec.updateStrategy` that was decided upon.
-    pub from: Value,
+pub enum Premise {
+    /// Nothing: a freeze is always right.
+    Nothing,
+    /// Its strategy is the one that was to be lowered. A new template may have
+    /// frozen it since, and a smaller budget would lift that.
+    Strategy(Value),
+    /// All of its spec is as it was when more pods were let go.
+    Spec {
+        /// Generation of the spec.
+        generation: i64,
+        /// `spec.updateStrategy`.
+        strategy: Value,
+    },
 }
 
 impl Action {
@@ -69,13 +76,18 @@ impl Action {
     pub fn steer(daemon_set: &DaemonSet, pace: Pace, drive: Drive) -> Self {
         let desired = daemon_set.counts.desired;
         let live = &daemon_set.strategy;
-        let lowers = pace == Pace::Frozen || (drive == live.drive && pace.of(desired) < live.pace.of(desired));
-        let from = live.as_written().clone();
+        let lowers = drive == live.drive && pace.of(desired) < live.pace.of(desired);
+        let strategy = live.as_written().clone();
+        let premise = match pace {
+            Pace::Frozen => Premise::Nothing,
+            Pace::Rolling(_) if lowers => Premise::Strategy(strategy),
+            Pace::Rolling(_) => Premise::Spec { generation: daemon_set.generation, strategy },
+        };
         Self::Steer(Steering {
             namespace: daemon_set.namespace.clone(),
             name: daemon_set.name.clone(),
             uid: daemon_set.uid.clone(),
-            raise: (!lowers).then(|| Raise { generation: daemon_set.generation, from }),
+            premise,
             strategy: strategy::written(pace, drive),
             pace,
         })
@@ -110,9 +122,11 @@ impl Steering {
     pub fn json_patch(&self) -> Value {
         let test = |path: &str, value: Value| json!({"op": "test", "path": path, "value": value});
         let mut patch = vec![test("/metadata/uid", self.uid.as_str().into())];
-        if let Some(raise) = &self.raise {
-            patch.push(test("/metadata/generation", raise.generation.into()));
-            patch.push(test("/spec/updateStrategy", raise.from.clone()));
+        if let Premise::Spec { generation, .. } = &self.premise {
+            patch.push(test("/metadata/generation", (*generation).into()));
+        }
+        if let Premise::Strategy(strategy) | Premise::Spec { strategy, .. } = &self.premise {
+            patch.push(test("/spec/updateStrategy", strategy.clone()));
         }
         patch.push(json!({"op": "replace", "path": "/spec/updateStrategy", "value": self.strategy}));
         patch.into()

@@ -219,6 +219,24 @@ fn a_late_revision_costs_no_node(
     }
 }
 
+/// The budget goes back to 1 at the end of one rollout, and the freeze of the next is
+/// there first.
+#[test]
+fn a_late_lowering_without_tests_is_caught() {
+    let caught = (0..4000).step_by(40).find_map(|offset| {
+        let history = history(|h| {
+            h.soak = 0;
+            h.steps = vec!["100%".into()];
+            h.latency = 400;
+            h.events = vec![(3_000 + offset, Event::Template(3))];
+        });
+        assert_eq!(judged(&history, None, false), Ok(()), "the real core passes at {offset}");
+        judged(&history, None, true).err()
+    });
+    let error = caught.expect("it is not caught");
+    assert!(error.contains("before the canary is verified"), "{error}");
+}
+
 /// The soak is what a late crash is caught by.
 #[test]
 fn a_core_that_skips_the_soak_loses_more_than_one_node() {

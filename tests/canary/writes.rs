@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::json;
 use windlass::api::{RolloutMode, RolloutPhase};
-use windlass::canary::Action;
+use windlass::canary::action::{Action, Premise, Steering};
 
 use crate::scene::{Scene, State, pace, rolling, steering};
 
@@ -36,13 +36,37 @@ fn a_raise_is_tested_against_what_was_seen() {
 }
 
 #[test]
-fn lowering_is_tested_against_the_uid_alone() {
+fn a_freeze_is_tested_against_the_uid_alone() {
     let mut scene = soaked(RolloutMode::Strict);
     scene.settle();
     scene.put("n2", "new", State::Waiting("ErrImagePull", 0));
     let patch = steering(&scene.look()).json_patch();
     let paths: Vec<&str> = patch.as_array().unwrap().iter().map(|step| step["path"].as_str().unwrap()).collect();
     assert_eq!(paths, ["/metadata/uid", "/spec/updateStrategy"]);
+}
+
+/// Back at the end, or to a smaller step: what has frozen it meanwhile stays.
+#[rstest]
+#[case::the_end(10, "1")]
+#[case::a_smaller_step(5, "10%")]
+fn a_lower_budget_meets_no_freeze(#[case] updated: usize, #[case] expected: &str) {
+    let mut scene = soaked(RolloutMode::Strict);
+    scene.settle();
+    for number in 2..=updated {
+        scene.put(&format!("n{number}"), "new", State::Ready);
+    }
+    scene.strategy(rolling(4));
+    let lower = scene.look();
+    assert_eq!(pace(&lower), expected);
+    assert_eq!(
+        steering(&lower).json_patch(),
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "daemon-set-1"},
+            {"op": "test", "path": "/spec/updateStrategy", "value": rolling(4)},
+            {"op": "replace", "path": "/spec/updateStrategy",
+                "value": rolling(if expected == "1" { json!(1) } else { json!(expected) })},
+        ])
+    );
 }
 
 /// A test that failed (422) leaves everything as it was: the same decision again.
@@ -54,7 +78,7 @@ fn a_refused_raise_is_decided_anew() {
     let second = scene.look();
     assert_eq!(second.record.phase, RolloutPhase::Increasing);
     let generation = |action: &Option<Action>| match action {
-        Some(Action::Steer(steering)) => steering.raise.as_ref().map(|raise| raise.generation),
+        Some(Action::Steer(Steering { premise: Premise::Spec { generation, .. }, .. })) => Some(*generation),
         _ => None,
     };
     assert_eq!(generation(&second.action), generation(&first.action).map(|before| before + 1));
@@ -65,10 +89,11 @@ fn a_refused_raise_is_decided_anew() {
 #[test]
 fn a_new_template_is_never_met_by_a_raise() {
     let mut scene = soaked(RolloutMode::Compat);
-    let raise = steering(&scene.look()).clone();
+    let raise = scene.look();
     scene.template("newer");
     let generation = scene.daemon_set["metadata"]["generation"].as_i64().unwrap();
-    assert!(raise.raise.unwrap().generation < generation);
+    let Premise::Spec { generation: before, .. } = steering(&raise).premise else { panic!("{raise:?}") };
+    assert!(before < generation);
     scene.look();
     let decision = scene.look();
     assert_eq!(decision.record.phase, RolloutPhase::Started);
@@ -89,7 +114,7 @@ fn a_budget_edited_by_hand_is_brought_back(#[case] edited: &str, #[case] back: &
     scene.strategy(rolling(if edited == "1" { json!(1) } else { json!(edited) }));
     let decision = scene.look();
     assert_eq!(pace(&decision), back);
-    assert_eq!(steering(&decision).raise.is_none(), lowers);
+    assert_eq!(matches!(steering(&decision).premise, Premise::Strategy(_)), lowers);
 }
 
 #[test]
