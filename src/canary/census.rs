@@ -129,6 +129,12 @@ impl<'a> Census<'a> {
         count(self.included(), lacks) + absent.max(0)
     }
 
+    /// Nodes that are still to be updated and serve nobody meanwhile.
+    pub fn idle(&self) -> i64 {
+        let serves = |old: &Pod, node: &Node| old.ready && node.ready;
+        count(self.included(), |seat| seat.new.is_none() && seat.old.is_some_and(|old| !serves(old, seat.node)))
+    }
+
     /// A pod of the new template that will not become ready by itself.
     pub fn broken(&self) -> Option<(&Seat<'a>, &Health)> {
         self.included().find_map(|seat| match &seat.new {

@@ -8,7 +8,7 @@ use super::desk::Desk;
 use super::failure;
 use super::health::{Health, place};
 use super::objects::DaemonSet;
-use super::strategy::{Budget, Pace};
+use super::strategy::{Budget, Drive, Pace};
 use crate::api::{RolloutPhase, RolloutReason};
 use crate::clock::short;
 
@@ -57,6 +57,9 @@ fn expand(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> S
     desk.record.step = step;
     let pace = Pace::Rolling(desk.settings.step(step).and(census.dead_weight, desired));
     let lowers = pace.of(desired) < daemon_set.strategy.pace.of(desired);
+    if let Some(message) = holds_back(desk, daemon_set, census, pace) {
+        return desk.wait(still(desk.record.phase), None, message);
+    }
     let steering = desk.steer(daemon_set, pace, daemon_set.strategy.drive);
     let Some(stuck) = in_time(desk, census) else {
         return too_late(desk, daemon_set, census);
@@ -66,6 +69,33 @@ fn expand(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> S
     }
     let message = if stuck { holding_up(census) } else { format!("updating, {pace} at once") };
     desk.wait(RolloutPhase::Waiting, None, message)
+}
+
+/// Why a budget is not raised yet. Whatever it says, the DaemonSet controller
+/// replaces every old pod that is not available as soon as it may replace any:
+/// where those are more than the step admits, they have a while to come back. A
+/// version that does not run is mended all the same. A surge takes no pod away.
+fn holds_back(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pace: Pace) -> Option<String> {
+    let (desired, strategy) = (daemon_set.counts.desired, &daemon_set.strategy);
+    if pace.of(desired) <= strategy.pace.of(desired) || strategy.drive == Drive::Surge {
+        return None;
+    }
+    let not_available = (census.expected - daemon_set.counts.available - census.down()).max(census.idle());
+    if not_available <= desk.settings.step(desk.record.step).of(desired) {
+        return None;
+    }
+    desk.left(SLOW.min(desk.settings.progress_deadline / 2))?;
+    Some(format!("{not_available} old pods are not available and would all be replaced at once"))
+}
+
+/// The phase of a rollout that goes on as before.
+fn still(phase: RolloutPhase) -> RolloutPhase {
+    match phase {
+        RolloutPhase::Started | RolloutPhase::Canary => phase,
+        RolloutPhase::Increasing | RolloutPhase::Waiting | RolloutPhase::Successful | RolloutPhase::Failed => {
+            RolloutPhase::Waiting
+        }
+    }
 }
 
 /// Nothing of an old template is left: the budget goes back to 1, and everything

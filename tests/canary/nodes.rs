@@ -2,9 +2,11 @@
 
 use rstest::rstest;
 use serde_json::json;
-use windlass::api::{RolloutMode, RolloutPhase, RolloutReason, UnreadyNodes};
+use windlass::api::{Canary, RolloutMode, RolloutPhase, RolloutReason, UnreadyNodes};
 use windlass::canary::{Action, Standing};
+use windlass::sim::chart::Script;
 
+use crate::rollout::Rollout;
 use crate::scene::{Scene, State, deleted, message, pace, rolling, stands};
 
 fn done(scene: &mut Scene) -> Standing {
@@ -104,6 +106,34 @@ fn dead_nodes_block_where_the_author_says_so() {
     let decision = scene.settle();
     assert_eq!(stands(&decision.record), (RolloutPhase::Failed, Some(RolloutReason::NoProgress)));
     assert!(message(&decision).contains("node n2"), "{decision:?}");
+}
+
+/// A rack that is not to be reached for a moment, just when the freeze is lifted.
+#[test]
+fn nodes_that_were_away_for_a_moment_keep_their_pods() {
+    let canary = Canary { soak: Some("5s".into()), ..Canary::default() };
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+    let start = || {
+        let mut rollout = Rollout::new(canary.clone(), true, 12, strategy.clone(), Script::default());
+        rollout.upgrade("2");
+        rollout
+    };
+    let mut calm = start();
+    let began = calm.world.now();
+    calm.play(60_000);
+    let thaw = calm.told.iter().find(|told| told.record.phase == RolloutPhase::Increasing).unwrap().at - began;
+    let mut rollout = start();
+    rollout.play(thaw - 150);
+    let node = rollout.record.node.clone().unwrap();
+    let away: Vec<String> = (1..=12).map(|n| format!("n{n}")).filter(|name| *name != node).take(9).collect();
+    away.iter().for_each(|name| rollout.world.kill_node(name));
+    rollout.play(300);
+    away.iter().for_each(|name| rollout.world.revive_node(name));
+    rollout.play(5_000);
+    let replaced = rollout.pods().values().filter(|(image, _)| image == "agent:2").count();
+    assert!(replaced <= 8, "{replaced} replaced in five seconds\n{}", rollout.tell());
+    rollout.play(600_000);
+    assert_eq!(rollout.record.phase, RolloutPhase::Successful, "{}", rollout.tell());
 }
 
 /// With its new pod: that is a failure, whatever else the machine may have.

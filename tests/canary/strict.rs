@@ -43,6 +43,46 @@ fn one_pod_is_deleted_then_nothing_moves_until_it_has_soaked() {
     assert_eq!((decision.standing, decision.action, decision.look_again), (Standing::Done, None, None));
 }
 
+/// Old pods that are not available go whatever the budget says: they have a minute to
+/// come back before the freeze is lifted.
+#[rstest]
+#[case::not_ready(9, State::Unready, None)]
+#[case::not_ready_for_long_enough(9, State::Ready, Some(3))]
+#[case::as_many_as_the_step_admits(2, State::Unready, None)]
+fn a_freeze_is_not_lifted_over_old_pods_that_are_not_available(
+    #[case] many: usize,
+    #[case] state: State,
+    #[case] available: Option<i64>,
+) {
+    let mut scene = Scene::new(RolloutMode::Strict, 12);
+    scene.canary.soak = Some("0s".into());
+    scene.template("new");
+    scene.settle();
+    scene.put("n1", "new", State::Ready);
+    for number in 2..2 + many {
+        scene.put(&format!("n{number}"), "old", state);
+    }
+    let look = |scene: &mut Scene| {
+        let mut seen = scene.observe();
+        if let (Some(available), Some(daemon_set)) = (available, &mut seen.daemon_set) {
+            daemon_set.counts.available = available;
+        }
+        let decision = decide(&seen, &scene.record, &scene.settings(), scene.moment);
+        scene.record = decision.record.clone();
+        decision
+    };
+    let first = look(&mut scene);
+    if many == 2 {
+        assert_eq!(pace(&first), "10%");
+        return;
+    }
+    assert_eq!((&first.action, first.record.phase), (&None, RolloutPhase::Canary), "{first:?}");
+    assert!(message(&first).contains("9 old pods are not available"), "{first:?}");
+    assert_eq!(first.look_again.map(|after| after.as_secs()), Some(60));
+    scene.wait(60);
+    assert_eq!(pace(&look(&mut scene)), "10%", "a version that does not run is mended all the same");
+}
+
 /// A deletion that did not happen is asked for again, of the same pod.
 #[test]
 fn a_write_that_was_lost_is_made_again() {
