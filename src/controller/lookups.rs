@@ -64,11 +64,14 @@ impl Lookups {
     }
 
     /// What one of our own writes gave back is seen at once; the watch tells of
-    /// it later.
+    /// it later. An object that is known to be gone, or another one by now, stays so.
     pub fn note(&self, key: &ObjectKey, object: Map<String, Value>) {
         let watched = Watched { account: None, key: key.clone() };
-        if let Some(lookup) = self.lock().get_mut(&watched) {
-            *lookup = Lookup::Found(Value::Object(object));
+        let mut watches = self.lock();
+        let Some(known) = watches.get_mut(&watched) else { return };
+        let written = Lookup::Found(Value::Object(object));
+        if version_of_same(known, &written).is_some_and(|(known, written)| known < written) {
+            *known = written;
         }
     }
 
@@ -80,6 +83,10 @@ impl Lookups {
     fn set(&self, watched: &Watched, lookup: Lookup, queue: &Queue) {
         let mut watches = self.lock();
         let Some(known) = watches.get_mut(watched).filter(|known| **known != lookup) else { return };
+        // A watch may tell of what was there before our own write.
+        if version_of_same(known, &lookup).is_some_and(|(known, told)| told < known) {
+            return;
+        }
         *known = lookup;
         watches.wake(watched, queue);
     }
@@ -87,6 +94,16 @@ impl Lookups {
     fn lock(&self) -> MutexGuard<'_, Watches<Watched, Lookup>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The resource versions of two states of one object; `None` if they are not that.
+/// API servers number the changes of an object in rising order.
+fn version_of_same(known: &Lookup, other: &Lookup) -> Option<(u64, u64)> {
+    let (Lookup::Found(known), Lookup::Found(other)) = (known, other) else { return None };
+    let uid = |object: &Value| object.pointer("/metadata/uid").cloned();
+    let version = |object: &Value| object.pointer("/metadata/resourceVersion")?.as_str()?.parse().ok();
+    (uid(known) == uid(other)).then_some(())?;
+    Some((version(known)?, version(other)?))
 }
 
 /// Follows one object until the watch is not needed any more.
@@ -167,4 +184,76 @@ pub fn refusal(error: &watcher::Error) -> Option<u16> {
         | watcher::Error::NoResourceVersion => return None,
     };
     Some(status.code)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use kube::Config;
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(uid: &str, version: u64) -> Value {
+        json!({"metadata": {"uid": uid, "resourceVersion": version.to_string()}})
+    }
+
+    /// An object that somebody looks at, and what is known of it.
+    struct Looked {
+        lookups: Arc<Lookups>,
+        queue: Arc<Queue>,
+        key: ObjectKey,
+    }
+
+    impl Looked {
+        fn new(found: Value) -> Self {
+            let key = ObjectKey {
+                api_version: "apps/v1".into(),
+                kind: "DaemonSet".into(),
+                namespace: "agents".into(),
+                name: "agent".into(),
+            };
+            let looked = Self { lookups: Arc::default(), queue: Arc::default(), key };
+            looked.known();
+            looked.told(Lookup::Found(found));
+            looked
+        }
+
+        fn known(&self) -> Lookup {
+            let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
+            let wanted = [(None, Client::try_from(nowhere).unwrap(), BTreeSet::from([self.key.clone()]))];
+            let package = ("agents".to_owned(), "agent".to_owned());
+            self.lookups.want(&package, &wanted, &self.queue).remove(&self.key).unwrap()
+        }
+
+        fn told(&self, lookup: Lookup) -> Lookup {
+            self.lookups.set(&Watched { account: None, key: self.key.clone() }, lookup, &self.queue);
+            self.known()
+        }
+
+        fn wrote(&self, object: Value) -> Lookup {
+            self.lookups.note(&self.key, object.as_object().cloned().unwrap());
+            self.known()
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_there_before_our_own_write_is_not_seen_again() {
+        let looked = Looked::new(found("a", 11));
+        let own = Lookup::Found(found("a", 13));
+        assert_eq!(looked.wrote(found("a", 13)), own);
+        assert_eq!(looked.told(Lookup::Found(found("a", 12))), own, "it came late");
+        assert_eq!(looked.told(Lookup::Found(found("a", 14))), Lookup::Found(found("a", 14)));
+        assert_eq!(looked.told(Lookup::Found(found("b", 9))), Lookup::Found(found("b", 9)), "another object");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_late_brings_nothing_back() {
+        let looked = Looked::new(found("a", 11));
+        assert_eq!(looked.told(Lookup::Absent), Lookup::Absent);
+        assert_eq!(looked.wrote(found("a", 12)), Lookup::Absent);
+        looked.told(Lookup::Found(found("b", 15)));
+        assert_eq!(looked.wrote(found("a", 16)), Lookup::Found(found("b", 15)));
+    }
 }
