@@ -1,5 +1,7 @@
 //! What a rollout does, with what must be true when the write arrives.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::objects::{DaemonSet, Pod};
@@ -21,7 +23,19 @@ pub enum Action {
         name: String,
         /// uid it must have.
         uid: String,
+        /// Pods that must still be there then: one that serves goes only while
+        /// none of the others is missing. Pods are seen by a watch, which may be late.
+        beside: Option<Beside>,
     },
+}
+
+/// Pods of a DaemonSet that serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// Labels that the DaemonSet's pods carry.
+    pub selector: Value,
+    /// Their uids.
+    pub uids: BTreeSet<String>,
 }
 
 /// A write of the label that picks the guard's policy.
@@ -104,8 +118,23 @@ impl Action {
     }
 
     /// Deletes a pod.
-    pub fn delete(pod: &Pod) -> Self {
-        Self::DeletePod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone() }
+    pub fn delete(pod: &Pod, beside: Option<Beside>) -> Self {
+        Self::DeletePod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone(), beside }
+    }
+}
+
+impl Beside {
+    /// Pods of a DaemonSet that serve, but for one.
+    pub fn of(daemon_set: &DaemonSet, pods: &[Pod], but: &Pod) -> Self {
+        let own = pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && pod.uid != but.uid);
+        let serving = own.filter(|pod| pod.ready && !pod.deleting);
+        Self { selector: daemon_set.selector.clone(), uids: serving.map(|pod| pod.uid.clone()).collect() }
+    }
+
+    /// Whether all of them are among those that stay.
+    pub fn are_among<'a>(&self, staying: impl IntoIterator<Item = &'a str>) -> bool {
+        let staying: BTreeSet<&str> = staying.into_iter().collect();
+        self.uids.iter().all(|uid| staying.contains(uid.as_str()))
     }
 }
 

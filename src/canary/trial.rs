@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Standing;
-use super::action::Action;
+use super::action::{Action, Beside};
 use super::census::{Census, Seat};
 use super::desk::Desk;
 use super::health::{Health, place};
@@ -33,10 +33,11 @@ pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census
             None => unready(desk, daemon_set, format!("a new pod on node {node} is awaited")),
         },
         Some(seat @ Seat { old: Some(old), new, .. }) => {
-            let may_go = seat.useless().is_some() || census.down() == 0;
-            if deletes(desk, daemon_set) && may_go && !steering {
+            let serves = seat.useless().is_none();
+            if deletes(desk, daemon_set) && (!serves || census.down() == 0) && !steering {
                 desk.record.pod = Some(old.uid.clone());
-                desk.act(Action::delete(old));
+                let beside = serves.then(|| Beside::of(daemon_set, &desk.seen.pods, old));
+                desk.act(Action::delete(old, beside));
             }
             let message = match new {
                 Some((_, Health::NotReady(message) | Health::Broken(_, message))) => message.clone(),

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::client::Client;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -10,10 +10,12 @@ use thiserror::Error;
 use super::cached::Cached;
 use super::cluster::{RequestError, api, bounded};
 use super::kinds::{Kind, daemon_set_resource};
+use super::selections::selector_text;
 use crate::api::wellknown::{
     API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION, LABEL_MANAGED_BY, LABEL_PACKAGE,
 };
 use crate::api::{PackageRevisionSpec, PackageStatus};
+use crate::canary::action::Beside;
 use crate::canary::strategy::Strategy;
 use crate::canary::{self, Steering};
 use crate::engine::ObjectKey;
@@ -27,6 +29,8 @@ pub enum Written {
     Object(Box<Cached>),
     /// The object is gone, or going.
     Gone(ObjectKey),
+    /// A pod in this namespace with this uid is gone, or going.
+    GonePod(String, String),
     /// Nothing that is watched.
     Other,
 }
@@ -323,14 +327,17 @@ impl Executor {
                 self.object(&format!("DaemonSet/{}/{}", label.namespace, label.name), answer)
             }
             canary::Action::Steer(steering) => self.steer(&daemon_sets(&steering.namespace), steering).await,
-            canary::Action::DeletePod { namespace, name, uid } => {
+            canary::Action::DeletePod { namespace, name, uid, beside } => {
                 let pods: Api<Pod> = Api::namespaced(self.own.clone(), namespace);
+                let object = format!("Pod/{namespace}/{name}");
+                if let Some(beside) = beside {
+                    are_there(&pods, beside, &object).await?;
+                }
                 let preconditions = Some(Preconditions { uid: Some(uid.clone()), resource_version: None });
                 let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
                 match bounded(pods.delete(name, &parameters)).await {
-                    Ok(_) => Ok(Written::Other),
-                    Err(error) if error.is_not_found() => Ok(Written::Other),
-                    Err(error) => Err(failed(&format!("Pod/{namespace}/{name}"), error)),
+                    Err(error) if !error.is_not_found() => Err(failed(&object, error)),
+                    Ok(_) | Err(_) => Ok(Written::GonePod(namespace.clone(), uid.clone())),
                 }
             }
         }
@@ -377,6 +384,17 @@ impl Executor {
         let object = answer.map_err(|error| failed(name, error))?;
         Ok(Written::Object(Box::new(cached(object))))
     }
+}
+
+/// Asks for the pods that must be there before another one goes.
+async fn are_there(pods: &Api<Pod>, beside: &Beside, object: &str) -> Result<(), WriteError> {
+    let own = ListParams::default().labels(&selector_text(&beside.selector));
+    let found = bounded(pods.list_metadata(&own)).await.map_err(|error| failed(object, error))?;
+    let staying = found.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    if beside.are_among(staying.filter_map(|pod| pod.metadata.uid.as_deref())) {
+        return Ok(());
+    }
+    Err(WriteError::Changed { object: object.to_owned() })
 }
 
 fn written(key: &ObjectKey, object: DynamicObject) -> Written {

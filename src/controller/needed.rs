@@ -60,6 +60,11 @@ impl<K: Clone + Hash + Ord, S> Watches<K, S> {
         self.running.get_mut(key).map(|watch| &mut watch.seen)
     }
 
+    /// All that is watched, with what is known of it.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut S)> {
+        self.running.iter_mut().map(|(key, watch)| (key, &mut watch.seen))
+    }
+
     /// Wakes the Packages that need something.
     pub fn wake(&self, key: &K, queue: &Queue) {
         let waiting = self.wanted.iter().filter(|(_, wanted)| wanted.contains(key));

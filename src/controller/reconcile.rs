@@ -252,6 +252,7 @@ impl Reconciler {
                     self.view.store(kind).remove(&key);
                 }
             }
+            Written::GonePod(namespace, uid) => self.selections.note_gone(&namespace, &uid),
             Written::Other => {}
         }
     }

@@ -106,6 +106,13 @@ impl Selections {
         wanted.iter().map(&mut look).collect()
     }
 
+    /// A pod that we have deleted goes at once; the watch tells of it later.
+    pub fn note_gone(&self, namespace: &str, uid: &str) {
+        let mut watches = self.lock();
+        let here = |selection: &Selection| selection.part == Part::Pods && selection.namespace == namespace;
+        watches.iter_mut().filter(|(selection, _)| here(selection)).for_each(|(_, seen)| seen.note_gone(uid));
+    }
+
     /// The Package needs nothing any more.
     pub fn forget(&self, package: &PackageKey) {
         self.lock().want(package, BTreeSet::new());
@@ -164,11 +171,33 @@ impl Seen {
                 changed
             }
             Event::Apply(object) => {
-                let item = read(part, &object);
-                let before = self.items.insert(name_of(&object), item.clone());
+                let name = name_of(&object);
+                let mut item = read(part, &object);
+                if let Some(before) = self.items.get(&name) {
+                    item.goes_on_going(before);
+                }
+                let before = self.items.insert(name, item.clone());
                 before.as_ref() != Some(&item)
             }
             Event::Delete(object) => self.items.remove(&name_of(&object)).is_some(),
+        }
+    }
+
+    fn note_gone(&mut self, uid: &str) {
+        for item in self.items.values_mut() {
+            match item {
+                Item::Pod(pod) if pod.uid == uid => pod.deleting = true,
+                Item::Pod(_) | Item::Revision(_) | Item::Node(_) => {}
+            }
+        }
+    }
+}
+
+impl Item {
+    /// A deletion that has begun never ends: what tells otherwise is older.
+    fn goes_on_going(&mut self, before: &Self) {
+        if let (Self::Pod(pod), Self::Pod(before)) = (self, before) {
+            pod.deleting |= before.deleting && before.uid == pod.uid;
         }
     }
 }
@@ -245,6 +274,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn pod(uid: &str, phase: &str) -> Cached {
+        let pod = json!({"metadata": {"name": "agent-1", "uid": uid}, "status": {"phase": phase}});
+        Cached::new(pod.as_object().cloned().unwrap())
+    }
+
+    fn is_deleting(seen: &Seen) -> bool {
+        matches!(&seen.items["agent-1"], Item::Pod(pod) if pod.deleting)
+    }
+
+    #[test]
+    fn a_pod_that_we_have_deleted_is_seen_to_go_at_once() {
+        let mut seen = Seen::default();
+        seen.take(Part::Pods, Event::Apply(pod("a", "Pending")));
+        seen.note_gone("b");
+        assert!(!is_deleting(&seen));
+        seen.note_gone("a");
+        assert!(is_deleting(&seen));
+        seen.take(Part::Pods, Event::Apply(pod("a", "Running")));
+        assert!(is_deleting(&seen), "what comes late does not bring it back");
+        seen.take(Part::Pods, Event::Apply(pod("c", "Running")));
+        assert!(!is_deleting(&seen), "another pod of the same name");
+    }
 
     #[rstest]
     #[case::labels(json!({"matchLabels": {"app": "agent", "tier": "a"}}), "app=agent,tier=a")]

@@ -210,7 +210,7 @@ impl Rehearsal {
                     store.json_patch(ACTOR, &key, steering.json_patch().as_array().map_or(&[], Vec::as_slice))?;
                 (key, written)
             }
-            canary::Action::DeletePod { namespace, name, uid } => {
+            canary::Action::DeletePod { namespace, name, uid, .. } => {
                 let key = Key::new("v1", "Pod", namespace, name);
                 return ignore_absence(store.delete(ACTOR, &key, &of_uid(uid)));
             }

@@ -188,8 +188,8 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
 
 fn lags() -> impl Strategy<Value = Lags> {
     let lag = || prop_oneof![3 => Just(0u64), 1 => Just(20), 1 => Just(400)];
-    let lags = (lag(), lag(), lag());
-    lags.prop_map(|(daemon_sets, revisions, nodes)| Lags { daemon_sets, revisions, nodes, pods: 0 })
+    let lags = (lag(), lag(), lag(), lag());
+    lags.prop_map(|(daemon_sets, revisions, pods, nodes)| Lags { daemon_sets, revisions, pods, nodes })
 }
 
 pub fn histories() -> impl Strategy<Value = History> {

@@ -237,6 +237,19 @@ fn a_late_lowering_without_tests_is_caught() {
     assert!(error.contains("before the canary is verified"), "{error}");
 }
 
+/// Without the policy the DaemonSet controller takes the first pod itself, which the watch
+/// of the pods tells later than that of the DaemonSet tells of the freeze.
+#[rstest]
+fn late_pods_cost_no_second_node(#[values(20, 100, 400, 1500)] late: u64, #[values(2, 8)] nodes: usize) {
+    let history = history(|h| {
+        h.nodes = nodes;
+        h.guarded = false;
+        h.latency = 5;
+        h.lags.pods = late;
+    });
+    assert_eq!(judged(&history, None, false), Ok(()));
+}
+
 /// The soak is what a late crash is caught by.
 #[test]
 fn a_core_that_skips_the_soak_loses_more_than_one_node() {

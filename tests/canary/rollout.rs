@@ -282,8 +282,7 @@ impl Rollout {
         let written = self.carry_out(action);
         self.world.settle_writes();
         match written {
-            Ok(()) if matches!(action, Action::Steer(_)) => self.watches.note(&key(), &self.world.store),
-            Ok(()) => {}
+            Ok(own) => self.watches.note(&own, &self.world.store),
             Err(_) => {
                 self.refused += 1;
                 self.due = Some(self.world.now() + 50);
@@ -291,7 +290,8 @@ impl Rollout {
         }
     }
 
-    fn carry_out(&mut self, action: &Action) -> Result<(), Refusal> {
+    /// Gives what was written.
+    fn carry_out(&mut self, action: &Action) -> Result<Key, Refusal> {
         match action {
             Action::Label(label) => panic!("a decision puts no label: {label:?}"),
             Action::Steer(steering) => {
@@ -299,12 +299,19 @@ impl Rollout {
                 if self.untested {
                     patch.retain(|step| step["op"] != "test");
                 }
-                self.world.store.json_patch(WINDLASS, &key(), &patch).map(|_| ())
+                self.world.store.json_patch(WINDLASS, &key(), &patch).map(|_| key())
             }
-            Action::DeletePod { namespace, name, uid } => {
+            Action::DeletePod { namespace, name, uid, beside } => {
                 let pod = Key::new("v1", "Pod", namespace, name);
+                let stays = |pod: &&Pod| !pod.deleting;
+                let pods: Vec<Pod> = self.world.store.list("Pod").map(|(_, pod)| Pod::read(pod)).collect();
+                let staying = || pods.iter().filter(stays).map(|pod| pod.uid.as_str());
+                if beside.as_ref().is_some_and(|beside| !beside.are_among(staying())) {
+                    return Err(Refusal::Conflict);
+                }
                 let expected = Expected { uid: Some(uid.clone()), resource_version: None };
-                self.world.store.delete(WINDLASS, &pod, &expected)
+                self.world.store.delete(WINDLASS, &pod, &expected)?;
+                Ok(pod)
             }
         }
     }
