@@ -166,7 +166,7 @@ impl Reconciler {
         Ok(Executor { own: self.accounts.own(), account, namespace, package: snapshot.package.name.clone() })
     }
 
-    /// Records first, then actions in order, then the status.
+    /// Records first, then actions in order, then events and the status.
     async fn execute(
         &self,
         key: &PackageKey,
@@ -179,23 +179,16 @@ impl Reconciler {
             self.taken(executor.record(record).await?);
             self.metrics.wrote("PackageRevision");
         }
-        for event in &decision.events {
-            self.recorder.publish(snapshot, event).await;
-        }
-        for event in &decision.rollout_events {
-            self.recorder.publish_rollout(snapshot, event).await;
-        }
-        for action in &decision.actions {
-            self.check_leadership()?;
-            tracing::info!(action = describe(action), "acting");
-            match executor.act(action).await {
-                Ok(written) => self.taken(written),
-                Err(error) => {
-                    self.tell(key, snapshot, executor, decision.status, &error).await?;
-                    return Err(error.into());
-                }
+        let acted = self.act(executor, &decision.actions).await;
+        // What is on record is told, whatever became of the actions: they are tried again.
+        self.publish_events(snapshot, &decision).await;
+        match acted {
+            Ok(()) => {}
+            Err(ReconcileError::Write(error)) => {
+                self.tell(key, snapshot, executor, decision.status, &error).await?;
+                return Err(error.into());
             }
-            self.metrics.wrote(describe(action));
+            Err(error) => return Err(error),
         }
         if decision.status != snapshot.package.status {
             self.check_leadership()?;
@@ -211,6 +204,26 @@ impl Reconciler {
             self.queue.wake_after(key.clone(), after);
         }
         Ok(())
+    }
+
+    async fn act(&self, executor: &Executor, actions: &[rollout::Action]) -> Result<(), ReconcileError> {
+        for action in actions {
+            self.check_leadership()?;
+            tracing::info!(action = describe(action), "acting");
+            self.taken(executor.act(action).await?);
+            self.metrics.wrote(describe(action));
+        }
+        Ok(())
+    }
+
+    /// After the actions: nothing waits for an event to be written.
+    async fn publish_events(&self, snapshot: &Snapshot, decision: &Decision) {
+        for event in &decision.events {
+            self.recorder.publish(snapshot, event).await;
+        }
+        for event in &decision.rollout_events {
+            self.recorder.publish_rollout(snapshot, event).await;
+        }
     }
 
     /// Says in the status that a write is refused: what is only logged would be
