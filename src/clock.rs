@@ -138,6 +138,21 @@ mod tests {
         assert_eq!(record.elapsed(at(30, 130)), Duration::from_secs(30));
     }
 
+    /// What is written and read again is the same clock: a rollout waits for single seconds.
+    #[test]
+    fn a_rollout_counts_from_within_a_second() {
+        let mut record = RolloutRecord::default();
+        let moment = |millis: i64| Now {
+            time: Timestamp::from_millisecond(1_700_000_000_000 + millis).unwrap(),
+            watching_for: Duration::from_secs(100),
+        };
+        record.start(moment(900));
+        let written = serde_json::to_value(&record).unwrap();
+        assert_eq!(written["countedAt"], "2023-11-14T22:13:20.9Z");
+        let read: RolloutRecord = serde_json::from_value(written).unwrap();
+        assert_eq!(read.elapsed(moment(1000)), Duration::from_millis(100));
+    }
+
     #[test]
     fn time_in_which_nobody_watched_does_not_count() {
         let mut record = ComponentRecord::default();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::meta::Time;
 
@@ -211,7 +211,7 @@ pub struct RolloutRecord {
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub active_seconds: u64,
     /// Up to when time was counted; absent while the clock stands.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "to_the_millisecond")]
     pub counted_at: Option<Time>,
     /// What is waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,6 +234,16 @@ impl RolloutRecord {
             message: self.message.clone(),
         }
     }
+}
+
+/// Cut off to a second, as times are written otherwise, a soak would be up to a
+/// second too short.
+fn to_the_millisecond<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+    let text = time.as_ref().map(|time| {
+        let whole = jiff::Timestamp::from_millisecond(time.0.as_millisecond()).unwrap_or(time.0);
+        whole.to_string()
+    });
+    text.serialize(serializer)
 }
 
 fn is_zero(value: &i64) -> bool {

@@ -264,6 +264,8 @@ impl Rollout {
         let Decision { record, action, look_again, .. } = decide(&seen, &record, &settings, self.moment());
         if record != self.record {
             let position = self.world.store.log().len();
+            // It is read again as it was written.
+            let record: RolloutRecord = serde_json::from_value(serde_json::to_value(&record).unwrap()).unwrap();
             self.told.push(Told { at: self.world.now(), position, record: record.clone() });
             self.record = record;
             self.due = Some(self.world.now() + self.latency);
