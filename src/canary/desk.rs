@@ -77,8 +77,11 @@ impl<'a> Desk<'a> {
         true
     }
 
+    /// Does something to the pods of a DaemonSet that nobody else looks after.
     pub fn act(&mut self, action: Action) {
-        self.action = Some(action);
+        if self.steers() {
+            self.action = Some(action);
+        }
     }
 
     /// Takes back what was to be done.

@@ -83,6 +83,17 @@ fn a_freeze_is_not_lifted_over_old_pods_that_are_not_available(
     assert_eq!(pace(&look(&mut scene)), "10%", "a version that does not run is mended all the same");
 }
 
+/// Another operator takes it over in the middle of the trial.
+#[test]
+fn no_pod_of_a_daemon_set_is_deleted_that_somebody_else_looks_after() {
+    let mut scene = Scene::new(RolloutMode::Strict, 3);
+    scene.template("new");
+    let uid = scene.uid("n1");
+    assert_eq!(deleted(&scene.look()), uid);
+    scene.moment.guard = RolloutGuard::Observed;
+    assert_eq!(scene.look().action, None);
+}
+
 /// A deletion that did not happen is asked for again, of the same pod.
 #[test]
 fn a_write_that_was_lost_is_made_again() {
