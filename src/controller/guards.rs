@@ -53,6 +53,12 @@ impl Guards {
         Policies::of(&policies, &bindings, labels, identity)
     }
 
+    /// There are none.
+    #[cfg(test)]
+    pub(super) fn know_of_none(&mut self) {
+        self.objects = [Some(Objects::new()), Some(Objects::new())];
+    }
+
     fn set(&mut self, position: usize, objects: Objects) -> bool {
         let Some(known) = self.objects.get_mut(position) else { return false };
         let changed = known.as_ref() != Some(&objects);

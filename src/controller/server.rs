@@ -44,13 +44,52 @@ fn ready(view: &View) -> (StatusCode, String) {
 
 /// Kinds that are installed and have not been read completely.
 pub fn unread(view: &View) -> Vec<&'static str> {
-    let Facts { engines, discovered, .. } = view.facts();
+    let Facts { engines, discovered, namespaces_read, .. } = view.facts();
     if !discovered {
         return vec!["CustomResourceDefinition"];
     }
     if !view.knows_guards() {
         return vec!["MutatingAdmissionPolicy"];
     }
+    // Their labels say where the policies act.
+    if !namespaces_read {
+        return vec!["Namespace"];
+    }
     let expected = Kind::ALL.into_iter().filter(|kind| kind.engine().is_none_or(|engine| engines.contains(&engine)));
     expected.filter(|kind| !view.store(*kind).is_synced()).map(Kind::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::controller::settings::Settings;
+
+    fn settings() -> Settings {
+        Settings {
+            engine: None,
+            argo_project: String::new(),
+            watch_namespace: None,
+            default_service_account: None,
+            require_service_account: false,
+            requirements_settle: Duration::ZERO,
+            concurrency: 1,
+            lease_namespace: None,
+            identity: String::new(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_yet_is_named_one_after_the_other() {
+        let view = View::new(settings());
+        assert_eq!(unread(&view), ["CustomResourceDefinition"]);
+        view.change_facts(|facts| facts.discovered = true);
+        assert_eq!(unread(&view), ["MutatingAdmissionPolicy"]);
+        view.change_guards(|guards| guards.know_of_none());
+        assert_eq!(unread(&view), ["Namespace"]);
+        view.change_facts(|facts| facts.namespaces_read = true);
+        assert_eq!(unread(&view), ["Package", "PackageRevision"]);
+    }
 }

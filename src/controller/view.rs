@@ -32,6 +32,8 @@ pub struct Facts {
     pub kubernetes: Option<Version>,
     /// As whom we write.
     pub identity: Option<String>,
+    /// Whether it is known which namespaces there are, or that they may not be read.
+    pub namespaces_read: bool,
     /// Whether the Package CRD is being deleted.
     pub crd_terminating: bool,
     /// Namespaces that are being deleted.

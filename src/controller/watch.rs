@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use super::cached::Cached;
 use super::cluster::{RequestError, bounded};
 use super::kinds::Kind;
+use super::lookups::refusal;
 use super::queue::Queue;
 use super::settings::Settings;
 use super::store::{Store, Taken};
@@ -220,10 +221,20 @@ impl Watches {
             match event {
                 Ok(Event::InitApply(namespace) | Event::Apply(namespace)) => self.note_namespace(&namespace, false),
                 Ok(Event::Delete(namespace)) => self.note_namespace(&namespace, true),
-                Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => tracing::warn!(%error, "watch of namespaces interrupted"),
+                Ok(Event::Init) => {}
+                Ok(Event::InitDone) => self.namespaces_are_read(),
+                Err(error) => {
+                    tracing::warn!(%error, "watch of namespaces interrupted");
+                    if matches!(refusal(&error), Some(401 | 403)) {
+                        self.namespaces_are_read();
+                    }
+                }
             }
         }
+    }
+
+    fn namespaces_are_read(&self) {
+        self.view.change_facts(|facts| facts.namespaces_read = true);
     }
 
     fn note_namespace(&self, namespace: &PartialObjectMeta<Namespace>, gone: bool) {
