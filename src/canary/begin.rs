@@ -104,7 +104,7 @@ pub(super) fn begin(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> 
         RolloutPhase::Successful => Begun::Next,
         RolloutPhase::Canary | RolloutPhase::Increasing | RolloutPhase::Waiting | RolloutPhase::Failed => Begun::Anew,
     };
-    let (seen, tries_again) = (desk.seen, trial::deletes(desk, daemon_set));
+    let (seen, tries_again) = (desk.seen, trial::chooses(desk, daemon_set));
     let record = &mut desk.record;
     let changed = record.revision.is_some();
     if record.uid.is_none() || begun == Begun::Next {

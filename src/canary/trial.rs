@@ -34,7 +34,7 @@ pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census
         },
         Some(seat @ Seat { old: Some(old), new, .. }) => {
             let serves = seat.useless().is_none();
-            if deletes(desk, daemon_set) && (!serves || census.down() == 0) && !steering {
+            if deletes(desk, daemon_set, census) && (!serves || census.down() == 0) && !steering {
                 desk.record.pod = Some(old.uid.clone());
                 let beside = serves.then(|| Beside::of(daemon_set, &desk.seen.pods, old));
                 desk.act(Action::delete(old, beside));
@@ -49,20 +49,30 @@ pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census
     }
 }
 
-/// Strict without surge: Windlass itself deletes the chosen pod.
-pub(super) fn deletes(desk: &Desk<'_>, daemon_set: &DaemonSet) -> bool {
+/// Strict without surge: Windlass chooses the canary's node.
+pub(super) fn chooses(desk: &Desk<'_>, daemon_set: &DaemonSet) -> bool {
     desk.settings.mode == RolloutMode::Strict && daemon_set.strategy.drive == Drive::Unavailable
+}
+
+/// Whether Windlass itself deletes the canary's old pod: where it chooses, and in
+/// Compat where dead nodes use up the native budget. Adding them to it instead
+/// would let as many living ones go at once, should they come back.
+fn deletes(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
+    let unavailable = daemon_set.strategy.drive == Drive::Unavailable;
+    chooses(desk, daemon_set) || (desk.steers() && unavailable && census.dead_weight > 0)
 }
 
 /// How many pods may go while the canary is tried. A surge cannot be made by
 /// hand: it is let go with a budget of 1 and frozen as soon as one node has it.
+/// It takes no pod away, so dead nodes are added to it.
 fn pace(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, seat: Option<&Seat<'_>>) -> Pace {
-    let one = Pace::Rolling(Budget::Count(1).and(census.dead_weight, daemon_set.counts.desired));
+    let one = Budget::Count(1);
+    let beside_the_dead = Pace::Rolling(one.and(census.dead_weight, daemon_set.counts.desired));
     match (desk.settings.mode, daemon_set.strategy.drive) {
-        (RolloutMode::Compat, _) => one,
+        (RolloutMode::Compat, Drive::Unavailable) => Pace::Rolling(one),
         (RolloutMode::Strict, Drive::Unavailable) => Pace::Frozen,
         (RolloutMode::Strict, Drive::Surge) if seat.is_some_and(Seat::is_updated) => Pace::Frozen,
-        (RolloutMode::Strict, Drive::Surge) => one,
+        (RolloutMode::Strict | RolloutMode::Compat, Drive::Surge) => beside_the_dead,
     }
 }
 
@@ -77,12 +87,12 @@ fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
     if known.as_ref().is_some_and(has_its_turn) {
         return;
     }
-    let chooses = deletes(desk, daemon_set);
+    let deletes = deletes(desk, daemon_set, census);
     let may = |seat: &&Seat<'_>| may_be_tried(desk, daemon_set, seat);
     let eligible = || census.included().filter(may).filter(|seat| seat.old.is_some() && seat.new.is_none());
     let vacant = || census.included().find(|seat| seat.is_vacant() && seat.node.ready);
-    let costs_nothing = |seat: &&Seat<'_>| chooses && seat.useless().is_some();
-    let may_go = |seat: &&Seat<'_>| costs_nothing(seat) || (chooses && census.down() == 0);
+    let costs_nothing = |seat: &&Seat<'_>| deletes && seat.useless().is_some();
+    let may_go = |seat: &&Seat<'_>| costs_nothing(seat) || (deletes && census.down() == 0);
     let known = || known.as_deref().and_then(|node| census.seat(node)).filter(may_go);
     let useless = || eligible().find(costs_nothing);
     let replaced = || replaced(desk, census);
@@ -103,7 +113,7 @@ fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
 fn stands(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, node: &str) -> bool {
     match census.seat(node) {
         Some(seat) if seat.excluded => false,
-        Some(seat) if seat.old.is_some() && seat.new.is_none() && deletes(desk, daemon_set) => {
+        Some(seat) if seat.old.is_some() && seat.new.is_none() && deletes(desk, daemon_set, census) => {
             may_be_tried(desk, daemon_set, seat)
         }
         Some(_) => true,

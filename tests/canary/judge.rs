@@ -206,7 +206,9 @@ fn budget(history: &History, rollout: &Rollout, from: usize) -> Judgement {
         }
         let Some(daemon_set) = cluster.objects.get(&key()) else { continue };
         let allows = allows(daemon_set, cluster.nodes());
-        if allows.saturating_sub(recently) > 1 && !verified && !edited {
+        // Dead nodes are added to a surge alone: it takes no pod away.
+        let added = if history.surge { recently } else { 0 };
+        if allows.saturating_sub(added) > 1 && !verified && !edited {
             return Err(format!("{allows} may go before the canary is verified, at {}", change.at));
         }
         // A dead node that has just left or come back is still in the budget.
