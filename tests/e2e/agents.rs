@@ -1,7 +1,6 @@
 //! A DaemonSet behind a canary on nodes of its own, a guard of its own, and a controller that
 //! runs with exactly its role. What happened is read from watches of the API server.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,17 +8,17 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::rights::{SYSTEM, apply_file, kubeconfig_of};
+use crate::story::Story;
 use crate::support::bench::Bench;
 use crate::support::cluster::{documents, to_json};
 use crate::support::nodes::Pool;
 use crate::support::processes::Process;
-use crate::support::recorder::{Change, Entry, Recorder};
+use crate::support::recorder::Recorder;
 use crate::support::tools::repository;
 use crate::support::wait::until;
 
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const DAEMON_SET: (&str, &str) = ("apps/v1", "DaemonSet");
-const TEMPLATE: &str = "deprecated.daemonset.template.generation";
 pub const SOON: Duration = Duration::from_secs(60);
 
 /// Which policies are installed for the namespace of a test.
@@ -125,7 +124,8 @@ impl<'a> Agents<'a> {
         install(bench, &name, guard).await;
         eprintln!("{name}: guard {}", guard.allows());
         let nodes = bench.nodes().await.add_pool(&name, nodes).await;
-        let recorder = Recorder::start(cluster, &name, &[DAEMON_SET, ("v1", "Pod"), PACKAGE]).await;
+        let kinds = [DAEMON_SET, ("v1", "Pod"), PACKAGE, (PACKAGE.0, "PackageRevision"), ("v1", "Node")];
+        let recorder = Recorder::start(cluster, &name, &kinds).await;
         let packages = cluster.dynamic(PACKAGE.0, PACKAGE.1, &name).await;
         let directory = tempfile::tempdir().expect("a directory");
         let kubeconfig = kubeconfig_of(bench, directory.path().join("kubeconfig"), SYSTEM, "windlass").await;
@@ -239,7 +239,9 @@ impl<'a> Agents<'a> {
 
     /// What happened so far, with what was allowed checked.
     pub async fn story(&self, dead: usize) -> Story {
-        let story = Story { log: self.recorder.complete().await };
+        let mut log = self.recorder.complete().await;
+        log.retain(|entry| entry.kind != "Node" || self.nodes.contains(&entry.name));
+        let story = Story { log };
         story.is_within_the_budget(dead);
         story
     }
@@ -262,156 +264,5 @@ pub async fn install(bench: &Bench, namespace: &str, guard: Guard) {
             object["spec"]["matchResources"] = json!({"namespaceSelector": selector});
         }
         bench.cluster().await.apply("", object).await;
-    }
-}
-
-/// What happened, in the order of the API server.
-pub struct Story {
-    pub log: Vec<Entry>,
-}
-
-impl Story {
-    /// Budgets of the DaemonSet since its first template was followed by another, without
-    /// repetitions; `frozen` for OnDelete.
-    pub fn budgets(&self) -> Vec<String> {
-        let mut budgets: Vec<String> = Vec::new();
-        for entry in self.log.iter().filter(|entry| entry.kind == DAEMON_SET.1) {
-            let budget = budget(&entry.object);
-            if budgets.last() != Some(&budget) {
-                budgets.push(budget);
-            }
-        }
-        budgets
-    }
-
-    /// Most nodes without a ready pod at once, among those that had one.
-    pub fn most_down(&self) -> usize {
-        let mut ready = Ready::default();
-        self.log.iter().map(|entry| ready.follow(entry)).max().unwrap_or(0)
-    }
-
-    /// Versions that the pods run that are left.
-    pub fn versions(&self) -> Vec<String> {
-        let mut pods: BTreeMap<&str, String> = BTreeMap::new();
-        for entry in self.log.iter().filter(|entry| entry.kind == "Pod") {
-            match entry.change {
-                Change::Deleted => {
-                    pods.remove(entry.name.as_str());
-                }
-                Change::Added | Change::Modified => {
-                    let version = entry.object["metadata"]["labels"]["version"].as_str().unwrap_or_default();
-                    pods.insert(&entry.name, version.to_owned());
-                }
-            }
-        }
-        pods.into_values().collect()
-    }
-
-    /// Never more nodes without a ready pod than the largest budget since the template came
-    /// allows, and than were dead before.
-    fn is_within_the_budget(&self, dead: usize) {
-        let (mut ready, mut allowed, mut template) = (Ready::default(), usize::MAX, Value::Null);
-        for entry in &self.log {
-            if entry.kind == DAEMON_SET.1 {
-                let own = &entry.object["metadata"]["annotations"][TEMPLATE];
-                let budget = pods_of(&entry.object);
-                if *own != template {
-                    allowed = if template.is_null() { usize::MAX } else { budget };
-                    template = own.clone();
-                } else if allowed != usize::MAX {
-                    allowed = allowed.max(budget);
-                }
-            }
-            let down = ready.follow(entry);
-            assert!(
-                allowed == usize::MAX || down <= allowed + dead,
-                "{down} nodes without a ready pod at {}, {allowed} allowed and {dead} dead\n{}",
-                entry.version,
-                self.tell()
-            );
-        }
-    }
-
-    pub fn tell(&self) -> String {
-        let began = self.log.first().map(|entry| entry.seen);
-        let mut ready = Ready::default();
-        let line = |entry: &Entry| {
-            let down = ready.follow(entry);
-            let seconds = began.map(|began| entry.seen.duration_since(began).as_secs_f64()).unwrap_or_default();
-            let gist = match entry.kind.as_str() {
-                "DaemonSet" => format!("budget {} {}", budget(&entry.object), entry.object["status"]),
-                "Pod" => format!(
-                    "{} {} ready {} going {}",
-                    entry.object["spec"]["nodeName"],
-                    entry.object["metadata"]["labels"]["version"],
-                    is_ready(&entry.object),
-                    !entry.object["metadata"]["deletionTimestamp"].is_null()
-                ),
-                _ => format!("{} {}", entry.object["status"]["summary"], entry.object["status"]["rollouts"]),
-            };
-            format!(
-                "{seconds:8.3} {} {:?} {} {} down {down} {gist}",
-                entry.version, entry.change, entry.kind, entry.name
-            )
-        };
-        self.log.iter().map(line).collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// Nodes that have had a ready pod, and whether they have one now.
-#[derive(Default)]
-struct Ready {
-    pods: BTreeMap<String, (String, bool)>,
-    had: std::collections::BTreeSet<String>,
-}
-
-impl Ready {
-    /// How many of them have none.
-    fn follow(&mut self, entry: &Entry) -> usize {
-        if entry.kind == "Pod" {
-            let node = entry.object["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();
-            let going = !entry.object["metadata"]["deletionTimestamp"].is_null();
-            let ready = is_ready(&entry.object) && !going;
-            match entry.change {
-                Change::Deleted => {
-                    self.pods.remove(&entry.name);
-                }
-                Change::Added | Change::Modified => {
-                    self.pods.insert(entry.name.clone(), (node.clone(), ready));
-                }
-            }
-            if ready {
-                self.had.insert(node);
-            }
-        }
-        let has = |node: &&String| self.pods.values().any(|(own, ready)| own == *node && *ready);
-        self.had.iter().filter(|node| !has(node)).count()
-    }
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True")
-}
-
-fn budget(daemon_set: &Value) -> String {
-    let strategy = &daemon_set["spec"]["updateStrategy"];
-    let rolling = &strategy["rollingUpdate"];
-    let surge = &rolling["maxSurge"];
-    match strategy["type"].as_str() {
-        Some("OnDelete") => "frozen".to_owned(),
-        _ if !surge.is_null() && *surge != 0 => format!("surge {}", surge.to_string().replace('"', "")),
-        _ => rolling["maxUnavailable"].to_string().replace('"', ""),
-    }
-}
-
-/// Pods that may be gone at once. Frozen: the one that Windlass deletes.
-fn pods_of(daemon_set: &Value) -> usize {
-    let desired = daemon_set["status"]["desiredNumberScheduled"].as_u64().unwrap_or(0) as usize;
-    let budget = budget(daemon_set);
-    let number = budget.trim_start_matches("surge ");
-    match number.strip_suffix('%') {
-        Some(share) => (desired * share.parse::<usize>().expect("a share")).div_ceil(100).max(1),
-        None => number.parse().unwrap_or(1),
     }
 }

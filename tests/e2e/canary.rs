@@ -7,7 +7,8 @@ use std::time::Duration;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::agents::{Agents, Guard, SOON, Story, Wish, install};
+use crate::agents::{Agents, Guard, SOON, Wish, install};
+use crate::story::Story;
 use crate::support::bench::Bench;
 use crate::support::recorder::Recorder;
 

@@ -38,6 +38,7 @@ mod scale;
 mod soak;
 mod stage;
 mod stand_in;
+mod story;
 
 /// Tests mostly wait for controllers.
 const TESTS_AT_ONCE: usize = 6;
@@ -175,7 +176,20 @@ fn run_tests() -> ExitCode {
         processes::what_comes_after_the_end_leaves_nothing,
         processes::nothing_is_left_when_the_bench_is_killed,
     ];
-    let trials = trials.into_iter().chain(long).collect();
+    let measures: [(&str, fn()); 2] = [
+        ("only_the_chosen_pod_goes_while_frozen", story::measure::only_the_chosen_pod_goes_while_frozen),
+        (
+            "a_node_that_the_bench_loses_is_told_from_one_that_a_test_kills",
+            story::measure::a_node_that_the_bench_loses_is_told_from_one_that_a_test_kills,
+        ),
+    ];
+    let measures = measures.map(|(name, run)| {
+        Trial::test(format!("story::{name}"), move || {
+            run();
+            Ok(())
+        })
+    });
+    let trials = trials.into_iter().chain(long).chain(measures).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(bench) = bench.bench.get() {
         bench.stop(conclusion.has_failed());

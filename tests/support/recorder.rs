@@ -89,11 +89,14 @@ impl Recorder {
         entries
     }
 
-    /// Everything up to now, in order: waits for the watches to catch up.
+    /// Everything up to now, in order: waits for the watches to catch up. All kinds end with the
+    /// same write.
     pub async fn complete(&self) -> Vec<Entry> {
+        let mut until = u64::MAX;
         for watched in &self.watched {
             let list = watched.api.list(&ListParams::default()).await.expect("a list");
             let at = parse(&list.metadata.resource_version.clone().unwrap_or_default());
+            until = until.min(at);
             let listed: BTreeMap<_, _> = list
                 .items
                 .iter()
@@ -105,7 +108,9 @@ impl Recorder {
             })
             .await;
         }
-        self.log()
+        let mut log = self.log();
+        log.retain(|entry| entry.version <= until);
+        log
     }
 
     /// Waits until `check` accepts the log.
