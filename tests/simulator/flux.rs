@@ -157,7 +157,7 @@ fn helm_controller_writes_what_was_recorded(#[case] scenario: &str) {
 
 fn release(version: &str, values: Value) -> What {
     let spec = json!({
-        "interval": "10m", "chartRef": {"kind": "HelmChart", "name": format!("app-{version}")}, "values": values,
+        "interval": "10m", "timeout": "5m", "chartRef": {"kind": "HelmChart", "name": format!("app-{version}")}, "values": values,
         "upgrade": {"strategy": {"name": "RetryOnFailure"}}, "install": {"strategy": {"name": "RetryOnFailure"}},
     });
     What::Apply { kind: "HelmRelease".into(), name: "a".into(), spec }
@@ -181,7 +181,7 @@ fn what_still_runs_after_a_refused_upgrade_is_told_as_a_success_of_now() {
     }
     let key = Key::new("helm.toolkit.fluxcd.io/v2", "HelmRelease", "ns", "a");
     let status = &world.store.get(&key).unwrap()["status"];
-    assert_eq!(status["history"].as_array().unwrap().len(), 1);
+    assert_eq!(status["history"].as_array().unwrap().len(), 1, "{status:#}");
     assert_eq!(status["lastAttemptedConfigDigest"], status["history"][0]["configDigest"]);
     for type_ in ["Ready", "Released"] {
         let mut conditions = status["conditions"].as_array().unwrap().iter();

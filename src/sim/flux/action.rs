@@ -144,13 +144,13 @@ impl World {
                 conditions::set(status, &condition, now);
             }
         });
-        self.tell_attempted(key, wanted, &run.object);
+        self.tell_attempted(key, wanted, &run.object, true);
         self.observed(key, run)
     }
 
     /// What was last attempted is told even where there is nothing to do. Failures
     /// at anything else are forgotten.
-    fn tell_attempted(&mut self, key: &Key, wanted: &Plan, object: &Object) {
+    fn tell_attempted(&mut self, key: &Key, wanted: &Plan, object: &Object, is_done: bool) {
         let fields =
             ["lastAttemptedGeneration", "lastAttemptedRevision", "lastAttemptedConfigDigest", "storageNamespace"];
         let now: [Value; 4] = [
@@ -159,7 +159,7 @@ impl World {
             wanted.config.clone().into(),
             wanted.identity.0.clone().into(),
         ];
-        let manifest = wanted.manifest.clone();
+        let (manifest, observed) = (wanted.manifest.clone(), generation(object));
         self.write_status(HELM_CONTROLLER, key, |status| {
             let before = fields.map(|field| status.get(field).cloned().unwrap_or(Value::Null));
             if before[..3] != now[..3] {
@@ -171,12 +171,15 @@ impl World {
             if let Some(manifest) = manifest {
                 status.insert("lastAttemptedRevisionDigest".into(), manifest.into());
             }
+            if is_done {
+                status.insert("observedGeneration".into(), observed.into());
+            }
         });
     }
 
     pub(super) fn attempt(&mut self, key: &Key, run: &mut Run) -> Next {
         let Some(wanted) = run.plan.clone() else { return Next::Done(None) };
-        self.tell_attempted(key, &wanted, &run.object);
+        self.tell_attempted(key, &wanted, &run.object, false);
         let timeout = json::duration(json::text(&run.object, &["spec", "timeout"])).unwrap_or(300_000);
         let mut attempt = Attempt { until: self.now() + timeout, objects: Vec::new(), outcome: None };
         if self.helm.is_refused(&self.script, &wanted) {
