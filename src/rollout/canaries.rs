@@ -345,6 +345,28 @@ pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
     work.status.rollouts.retain(|record| named.contains(&record.component));
 }
 
+/// A component that has no canary any more is taken from under the guard once its
+/// DaemonSets have their new template, or where `settled` says that none is to
+/// come: nobody would lift a freeze later. A message while that is awaited.
+pub(crate) fn let_go_of_lost(work: &mut Work<'_>, component: &RecordedComponent, settled: bool) -> Option<String> {
+    if !has_lost_it(work.snapshot, component) {
+        return None;
+    }
+    let seen = |key: &ObjectKey| work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);
+    let guarded: Vec<(ObjectKey, bool)> = watched(work.snapshot, component)
+        .into_iter()
+        .filter_map(|key| {
+            let daemon_set = seen(&key).filter(|daemon_set| daemon_set.guarded_as.is_some())?;
+            let is_new = record(work, component, &key).template != daemon_set.template;
+            Some((key, settled || is_new))
+        })
+        .collect();
+    for (key, _) in guarded.iter().filter(|(_, is_due)| *is_due) {
+        let_go(work, key);
+    }
+    guarded.first().map(|(key, _)| format!("DaemonSet {} is taken from under the canary's guard", id(key)))
+}
+
 /// A DaemonSet without a canary is taken from under the guard, and moves again.
 fn let_go(work: &mut Work<'_>, key: &ObjectKey) {
     let seen = work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);

@@ -71,6 +71,11 @@ pub(crate) fn look(
         Some(canary) if record.is_started() && !matches!(state, ReleaseState::Failed(_)) => canary,
         Some(_) | None => standing,
     };
+    let settled = state == ReleaseState::Ready || (gate == Gate::Verified && !record.moved);
+    let standing = match (canaries::let_go_of_lost(work, component, settled), standing) {
+        (Some(message), Standing::Verified) => Standing::Waiting(message),
+        (_, standing) => standing,
+    };
     let standing = match standing {
         Standing::Verified => workloads::awaited(work, component).unwrap_or(Standing::Verified),
         other => other,

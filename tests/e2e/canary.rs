@@ -20,10 +20,11 @@ fn text(value: &Value) -> &str {
 
 async fn rolls_out(bench: &Bench, guard: Guard, mode: &str, expected: &[&str]) {
     let stage = Agents::set(bench, "rollout", guard, 12).await;
-    let canary = json!({"mode": mode});
+    let canary = json!({"mode": mode, "soak": "1s"});
     stage.wants(&Wish::new("1.0.0").canary(canary.clone())).await;
     stage.runs("1.0.0", SOON).await;
-    stage.wants(&Wish::new("1.1.0").canary(canary)).await;
+    // Slow enough for the native rollout to be under way when the soak is over.
+    stage.wants(&Wish::new("1.1.0").canary(canary).pods("ready", &[("ready-after", "1500ms")])).await;
     stage.runs("1.1.0", LONG).await;
     let story = stage.story(0).await;
     assert_eq!(story.budgets(), expected, "{}", story.tell());
@@ -33,13 +34,13 @@ async fn rolls_out(bench: &Bench, guard: Guard, mode: &str, expected: &[&str]) {
     eprintln!("{}: {} of {}, at most {} down", stage.name, rollout["updated"], rollout["desired"], story.most_down());
 }
 
-/// The chart states 50 %; the canary of the first installation leaves a budget of 1.
+/// The chart states 50 %, of which nothing is left from the first installation on.
 pub async fn strict_goes_from_none_to_ten_percent_and_back_to_one(bench: &Bench) {
-    rolls_out(bench, Guard::Strict, "Strict", &["50%", "1", "frozen", "10%", "1"]).await;
+    rolls_out(bench, Guard::Strict, "Strict", &["1", "frozen", "10%", "1"]).await;
 }
 
 pub async fn compat_goes_from_one_to_ten_percent_and_back_to_one(bench: &Bench) {
-    rolls_out(bench, Guard::Compat, "Compat", &["50%", "1", "10%", "1"]).await;
+    rolls_out(bench, Guard::Compat, "Compat", &["1", "10%", "1"]).await;
 }
 
 /// Without a policy the post-renderer states the 1.
@@ -78,7 +79,7 @@ pub async fn a_crashing_init_container_costs_one_node_and_is_mended_there(bench:
 }
 
 pub async fn an_image_that_cannot_be_had_costs_one_node(bench: &Bench) {
-    fails_early(bench, "image-pull-error", &[], "ImagePullBackOff").await;
+    fails_early(bench, "image-pull-error", &[], "ImagePull").await;
 }
 
 pub async fn a_canary_that_never_becomes_ready_fails_at_its_deadline(bench: &Bench) {
@@ -121,7 +122,7 @@ pub async fn a_late_crash_costs_one_node_in_strict_and_many_without(bench: &Benc
     eprintln!(
         "late crash, {MANY} nodes: Strict {strict} down, native budget 1 {native}, 1 to 10 % without freeze {rule}"
     );
-    assert!(native > strict && rule > native, "strict {strict}, native {native}, rule {rule}");
+    assert!(native > strict && rule >= native, "strict {strict}, native {native}, rule {rule}");
 }
 
 /// The same with nothing but the DaemonSet controller; with `rule` the budget is raised to 10 %
@@ -194,7 +195,7 @@ pub async fn a_controller_killed_in_each_phase_comes_to_the_same_end(bench: &Ben
     }
     stage.runs("1.1.0", LONG).await;
     let story = stage.story(0).await;
-    assert_eq!(story.budgets(), ["50%", "1", "frozen", "10%", "1"], "{}", story.tell());
+    assert_eq!(story.budgets(), ["1", "frozen", "10%", "1"], "{}", story.tell());
     assert_eq!(story.versions(), vec!["1.1.0"; 12], "{}", story.tell());
 }
 
@@ -233,7 +234,7 @@ pub async fn edits_by_hand_are_undone_or_rolled_out_behind_a_canary(bench: &Benc
     stage.is_in("canary", None, SOON).await;
     stage.is_in("successful", None, SOON).await;
     let story = stage.story(0).await;
-    assert_eq!(story.budgets(), ["50%", "1", "frozen", "10%", "1"], "{}", story.tell());
+    assert_eq!(story.budgets(), ["1", "frozen", "10%", "1"], "{}", story.tell());
     assert_eq!(story.most_down(), 1, "{}", story.tell());
     let pods = stage.bench.cluster().await.dynamic("v1", "Pod", &stage.name).await;
     let pods = pods.list(&Default::default()).await.expect("pods");
@@ -256,7 +257,7 @@ pub async fn a_new_version_in_the_middle_begins_anew(bench: &Bench) {
     stage.runs("2.0.0", LONG).await;
     let story = stage.story(2).await;
     assert_eq!(story.versions(), vec!["2.0.0"; 12], "{}", story.tell());
-    assert_eq!(story.budgets(), ["50%", "1", "frozen", "10%", "frozen", "10%", "1"], "{}", story.tell());
+    assert_eq!(story.budgets(), ["1", "frozen", "10%", "frozen", "10%", "1"], "{}", story.tell());
 }
 
 /// A DaemonSet on no node is done at once, and one on a single node after its soak.
@@ -276,7 +277,7 @@ pub async fn no_node_and_one_node(bench: &Bench) {
         stage.wants(&Wish::new("1.1.0")).await;
         stage.runs("1.1.0", SOON).await;
         let story = stage.story(0).await;
-        assert_eq!(story.budgets(), ["50%", "1", "frozen", "1"], "{}", story.tell());
+        assert_eq!(story.budgets(), ["1", "frozen", "1"], "{}", story.tell());
         assert_eq!(story.versions(), ["1.1.0"], "{}", story.tell());
     };
     tokio::join!(none, one);

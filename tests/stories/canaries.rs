@@ -330,3 +330,41 @@ fn what_else_the_release_runs_is_waited_for(#[case] engine: Engine) {
     let moved = first(&|change| change.key.name == "app-after" && change.actor == "windlass");
     assert!(moved >= ready, "moved at {moved}, ready at {ready}");
 }
+
+/// The version before has no canary: nobody would steer its DaemonSets once they
+/// are back.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_to_before_there_was_a_canary_leaves_no_guard(#[case] engine: Engine) {
+    let mut script = script();
+    script.pods_behave("agent:2.0.0", "*", Fate::CannotPull);
+    let mut play = play(engine, &[Policy::Strict], script);
+    play.commit("app", package("1.0.0", vec![component("agent", "1.0.0", &[])]));
+    play.until_ready("app");
+    let mut spec = package("2.0.0", vec![agent("2.0.0", json!({}))]);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "UpgradeRolledBack");
+    play.rehearsal.run_for(60_000);
+    assert_eq!(images(&play), vec!["agent:1.0.0"; NODES], "{}", play.tell());
+    let daemon_set = play.object(&key()).unwrap();
+    assert!(at(daemon_set, "/metadata/labels/windlass.dev~1canary").is_null(), "{daemon_set:?}");
+    assert_eq!(at(daemon_set, "/spec/updateStrategy/type"), "RollingUpdate");
+}
+
+/// Nothing but the canary goes: Argo CD wants the chart's own budget from then on.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_canary_alone_is_removed(#[case] engine: Engine) {
+    let mut play = installed(engine, &[Policy::Strict], script(), json!({}));
+    let position = play.position();
+    let without = package("1.0.0", vec![component("agent", "1.0.0", &[]), component("after", "1.0.0", &["agent"])]);
+    play.commit("app", without);
+    play.until_ready("app");
+    play.rehearsal.run_for(600_000);
+    assert!(play.changes_since(position).count() < 60, "{}", play.tell());
+    assert!(at(play.object(&key()).unwrap(), "/metadata/labels/windlass.dev~1canary").is_null());
+    assert_eq!(play.reason("app"), "Ready");
+}

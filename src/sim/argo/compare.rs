@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ARGO, REFRESH, SKIP_RECONCILE, SYNC_OPTIONS};
 use crate::sim::conditions;
+use crate::sim::guard;
 use crate::sim::helm::{self, Readiness};
 use crate::sim::json;
 use crate::sim::store::{Expected, Key, Object, is_deleting};
@@ -53,6 +54,9 @@ impl World {
         if strategy::is_ignored(application) {
             wanted.iter_mut().for_each(|object| strategy::keep_live(&self.store, object));
         }
+        // What the API server fills in is no difference.
+        let daemon_sets = wanted.iter_mut().filter(|object| json::text(object, &["kind"]) == "DaemonSet");
+        daemon_sets.for_each(guard::default_strategy);
         let keys: Vec<Key> = wanted.iter().map(Key::of).collect();
         let differs = |wanted: &Map<String, Value>| {
             let live = self.store.get(&Key::of(wanted));
