@@ -93,15 +93,9 @@ fn run_tests() -> ExitCode {
     let long = trials![bench, run_long;
         git_to_flux::a_package_goes_from_git_to_its_workloads_and_away,
         canary::a_late_crash_costs_one_node_in_strict_and_many_without,
-        canary::a_controller_killed_in_each_phase_comes_to_the_same_end,
-        canary::strict_goes_from_none_to_ten_percent_and_back_to_one,
-        canary::compat_goes_from_one_to_ten_percent_and_back_to_one,
-        canary::a_crashing_init_container_costs_one_node_and_is_mended_there,
-        canary::a_policy_that_is_removed_during_the_soak_is_told,
         canary::a_canary_that_never_becomes_ready_fails_at_its_deadline,
         canary::a_chart_that_states_on_delete_is_rolled_out,
         canary::a_daemon_set_that_is_deleted_by_hand_comes_back,
-        canary::a_failed_canary_is_rolled_back_behind_a_canary,
         canary::a_manifest_that_is_applied_again_in_the_middle,
         canary::a_new_version_in_the_middle_begins_anew,
         canary::a_node_that_dies_with_its_canary_fails_the_rollout,
@@ -122,6 +116,12 @@ fn run_tests() -> ExitCode {
     ];
     let long = long.into_iter().map(|trial| trial.with_ignored_flag(true));
     let trials = trials![bench, run;
+        canary::strict_goes_from_none_to_ten_percent_and_back_to_one,
+        canary::compat_goes_from_one_to_ten_percent_and_back_to_one,
+        canary::a_crashing_init_container_costs_one_node_and_is_mended_there,
+        canary::a_failed_canary_is_rolled_back_behind_a_canary,
+        canary::a_controller_killed_in_each_phase_comes_to_the_same_end,
+        canary::a_policy_that_is_removed_during_the_soak_is_told,
         // What takes longest first.
         stand_in::writes_what_the_real_controller_wrote,
         emitted::argo_cd_sees_no_difference_after_the_first_sync,
