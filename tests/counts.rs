@@ -4,12 +4,14 @@
 
 #[path = "../benches/counts/cases.rs"]
 mod cases;
+#[path = "../benches/counts/moments.rs"]
+mod moments;
 #[path = "../benches/counts/record.rs"]
 mod record;
 
 use rstest::rstest;
 
-use record::{Counts, Verdict, judge, without_case};
+use record::{Counts, Verdict, is_linear, judge, without_case};
 
 #[test]
 fn every_case_has_a_record_and_every_record_a_case() {
@@ -37,4 +39,16 @@ fn what_is_not_compared_fails() {
     assert!(!Verdict::Kept.fails() && !Verdict::Better.fails());
     let recorded = Counts::from([("gone".to_owned(), 1), ("kept".to_owned(), 2)]);
     assert_eq!(without_case(&recorded, &["kept", "new"]), ["gone"]);
+}
+
+#[test]
+fn twice_the_components_may_take_a_tenth_more_than_twice_as_much() {
+    assert!(is_linear(1000, 2200));
+    assert!(!is_linear(1000, 2201));
+}
+
+#[test]
+fn only_cases_are_compared_with_each_other() {
+    let names: Vec<&str> = cases::CASES.iter().map(|case| case.name).collect();
+    assert!(cases::DOUBLED.iter().all(|(single, double)| names.contains(single) && names.contains(double)));
 }

@@ -5,44 +5,69 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// One run of a program.
+use super::moments::Moment;
+
+/// Something that is counted.
 pub struct Case {
     /// What it does; the name of its record.
     pub name: &'static str,
     /// What the median of its wall time should stay below; shown, not judged.
     pub bar: Duration,
-    /// The program, given the directory with the packages.
-    pub command: fn(&Path) -> Command,
+    /// What is run.
+    pub work: Work,
 }
 
+/// What is run.
+#[derive(Clone, Copy)]
+pub enum Work {
+    /// A program, from its start to its exit, given the directory with the packages.
+    Program(fn(&Path) -> Command),
+    /// One decision about a chain of so many components.
+    Decision(Moment, usize),
+}
+
+use Work::{Decision, Program};
+
 pub const CASES: &[Case] = &[
-    Case { name: "start and exit", bar: Duration::from_millis(5), command: |_| windlass(&["--version"]) },
+    Case { name: "start and exit", bar: Duration::from_millis(5), work: Program(|_| windlass(&["--version"])) },
     Case {
         name: "validate 100 packages, 1,000 components",
         bar: Duration::from_millis(200),
-        command: |root| {
+        work: Program(|root| {
             let mut command = windlass(&["validate", "--engine", "flux", "."]);
             command.current_dir(root.join("large"));
             command
-        },
+        }),
     },
     Case {
         name: "render 1,000 components, managed, flux",
         bar: Duration::from_millis(100),
-        command: |root| render(root, "flux", "managed"),
+        work: Program(|root| render(root, "flux", "managed")),
     },
     Case {
         name: "render 1,000 components, managed, argo",
         bar: Duration::from_millis(100),
-        command: |root| render(root, "argo", "managed"),
+        work: Program(|root| render(root, "argo", "managed")),
     },
     Case {
         name: "render 1,000 components, native, flux",
         bar: Duration::from_millis(100),
-        command: |root| render(root, "flux", "native"),
+        work: Program(|root| render(root, "flux", "native")),
     },
-    Case { name: "plugin generate, 10 packages", bar: Duration::from_millis(20), command: plugin },
+    Case { name: "plugin generate, 10 packages", bar: Duration::from_millis(20), work: Program(plugin) },
+    Case { name: "decide at rest, 20 components", bar: Duration::from_micros(200), work: Decision(Moment::AtRest, 20) },
+    Case { name: AT_REST, bar: Duration::from_micros(400), work: Decision(Moment::AtRest, 40) },
+    Case { name: "decide midway, 20 components", bar: Duration::from_micros(200), work: Decision(Moment::Midway, 20) },
+    Case { name: MIDWAY, bar: Duration::from_micros(400), work: Decision(Moment::Midway, 40) },
 ];
+
+const AT_REST: &str = "decide at rest, 40 components";
+const MIDWAY: &str = "decide midway, 40 components";
+
+/// Pairs of cases of which the second has twice the components of the first:
+/// what is linear in them takes no more than twice as much.
+pub const DOUBLED: &[(&str, &str)] =
+    &[("decide at rest, 20 components", AT_REST), ("decide midway, 20 components", MIDWAY)];
 
 /// The binary, with nothing of this process's environment or streams.
 fn windlass(arguments: &[&str]) -> Command {

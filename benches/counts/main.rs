@@ -1,24 +1,32 @@
-//! What commands cost, as instructions.
+//! What commands and decisions cost, as instructions.
 //!
 //! Wall time on a shared machine says little, so it is only shown; what counts
 //! is how many instructions a whole run of the binary takes, from process start
-//! to exit, under callgrind. More than a tenth above `benches/counts/record.json`
-//! fails, as does a case without a record or a record without a case.
+//! to exit, or one decision, under callgrind. More than a tenth above
+//! `benches/counts/record.json` fails, as does a case without a record, a record
+//! without a case, or a decision that is not linear in the components.
 //! `WINDLASS_BENCH_UPDATE=1` writes that file anew.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 mod cases;
 mod measure;
+mod moments;
 mod packages;
 mod record;
 
 use std::process::ExitCode;
 
-use cases::CASES;
+use cases::{CASES, DOUBLED, Work};
 use record::{Counts, Verdict};
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, name] = arguments.as_slice()
+        && option == measure::DECIDE
+    {
+        return decide(name);
+    }
     if !measure::can_count() {
         eprintln!("error: instructions are counted by valgrind, which is not installed: apt-get install valgrind");
         return ExitCode::FAILURE;
@@ -36,9 +44,9 @@ fn main() -> ExitCode {
         let before = recorded.get(case.name).copied();
         let verdict = record::judge(count, before);
         failed |= verdict.fails();
-        let (ms, bar) = (median.as_secs_f64() * 1e3, case.bar.as_millis());
+        let (ms, bar) = (median.as_secs_f64() * 1e3, case.bar.as_secs_f64() * 1e3);
         let before = before.map_or("-".to_owned(), |before| before.to_string());
-        println!("{:<42} {ms:>7.1} ms {bar:>5} ms {count:>16} {before:>16}{}", case.name, mark(verdict));
+        println!("{:<42} {ms:>7.2} ms {bar:>5} ms {count:>16} {before:>16}{}", case.name, mark(verdict));
         counts.insert(case.name.to_owned(), count);
     }
     if update {
@@ -50,7 +58,24 @@ fn main() -> ExitCode {
         println!("{name:<42} RECORD WITHOUT A CASE");
         failed = true;
     }
+    for (single, double) in DOUBLED {
+        if !record::is_linear(counts[*single], counts[*double]) {
+            println!("{double:<42} MORE THAN TWICE OF {single}");
+            failed = true;
+        }
+    }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Makes the decision of a case.
+fn decide(name: &str) -> ExitCode {
+    let case = CASES.iter().find(|case| case.name == name);
+    let Some(Work::Decision(moment, components)) = case.map(|case| case.work) else {
+        eprintln!("error: `{name}` is no decision");
+        return ExitCode::FAILURE;
+    };
+    moments::decide_once(moment, components);
+    ExitCode::SUCCESS
 }
 
 fn mark(verdict: Verdict) -> &'static str {

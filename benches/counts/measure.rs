@@ -4,22 +4,30 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::cases::Case;
+use super::cases::{Case, Work};
+use super::moments;
 
 /// Runs of which the median wall time is taken.
 const RUNS: usize = 15;
+
+/// The argument with which this program makes the decision of a case, to be counted.
+pub const DECIDE: &str = "--decide";
 
 /// Whether instructions can be counted here.
 pub fn can_count() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// Median wall time of a case, process start and exit included.
+/// Median wall time of a case: of a program with its start and exit.
 pub fn median(case: &Case, root: &Path) -> Duration {
+    let command = match case.work {
+        Work::Program(command) => command,
+        Work::Decision(moment, components) => return moments::median(moment, components),
+    };
     let mut times: Vec<Duration> = (0..RUNS)
         .map(|_| {
             let begun = Instant::now();
-            assert!((case.command)(root).status().unwrap().success(), "{}", case.name);
+            assert!(command(root).status().unwrap().success(), "{}", case.name);
             begun.elapsed()
         })
         .collect();
@@ -27,12 +35,24 @@ pub fn median(case: &Case, root: &Path) -> Duration {
     times[RUNS / 2]
 }
 
-/// Instructions of one run of a case under callgrind, from start to exit.
+/// Instructions of a case under callgrind: of a program from start to exit, of
+/// a decision alone.
 pub fn instructions(case: &Case, root: &Path) -> u64 {
-    let inner = (case.command)(root);
+    match case.work {
+        Work::Program(command) => count(&command(root), &[]),
+        Work::Decision(..) => {
+            let mut this = Command::new(std::env::current_exe().unwrap());
+            this.args([DECIDE, case.name]);
+            count(&this, &["--collect-atstart=no", "--toggle-collect=*counted_decision*"])
+        }
+    }
+}
+
+fn count(inner: &Command, options: &[&str]) -> u64 {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .args(options)
         .arg(inner.get_program())
         .args(inner.get_args());
     command.env_clear().envs(inner.get_envs().filter_map(|(key, value)| Some((key, value?))));
@@ -44,5 +64,7 @@ pub fn instructions(case: &Case, root: &Path) -> u64 {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
     let count = text.lines().find_map(|line| line.split_once("Collected :").map(|(_, count)| count.trim()));
-    count.unwrap_or_else(|| panic!("callgrind counted nothing: {text}")).parse().unwrap()
+    let count = count.unwrap_or_else(|| panic!("callgrind counted nothing: {text}")).parse().unwrap();
+    assert!(count > 0, "nothing ran that is to be counted: {text}");
+    count
 }

@@ -51,6 +51,15 @@ pub fn without_case<'a>(recorded: &'a Counts, names: &[&str]) -> Vec<&'a str> {
     recorded.keys().map(String::as_str).filter(|name| !names.contains(name)).collect()
 }
 
+/// What twice the components may take, in percent of what the components take:
+/// a tenth more than twice as much.
+const DOUBLE: u64 = 220;
+
+/// Whether the work grows no faster than what it is about, which has doubled.
+pub fn is_linear(single: u64, double: u64) -> bool {
+    double * 100 <= single * DOUBLE
+}
+
 /// Reads the record.
 pub fn read() -> io::Result<Counts> {
     let text = fs::read_to_string(PATH)?;
