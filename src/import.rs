@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::api::{Component, Install, Package, PackageSpec};
 use crate::package::definition;
 use crate::package::names::{Namespace, PackageName};
+use crate::package::pointer::is_within;
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
 use crate::package::{structure, yaml};
@@ -198,10 +199,7 @@ fn shape(package: &Package) -> Vec<Violation> {
 
 /// Whether one of two places is in the other.
 fn is_about_the_same(one: &str, other: &str) -> bool {
-    let within = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    within(one, other) || within(other, one)
+    is_within(one, other) || is_within(other, one)
 }
 
 /// A Flux source as another format names it.

@@ -140,14 +140,16 @@ impl Refused {
     /// Whether it will never be carried out as it stands, rather than wait for
     /// something that may be elsewhere.
     fn must_be_mended(&self) -> bool {
-        let never = [
-            Reason::InvalidSpec,
-            Reason::DowngradeRefused,
-            Reason::UpgradePathNotAllowed,
-            Reason::EngineMissing,
-            Reason::EngineAmbiguous,
-        ];
-        never.iter().any(|reason| reason.as_str() == self.reason)
+        matches!(
+            Reason::parse(&self.reason),
+            Some(
+                Reason::InvalidSpec
+                    | Reason::DowngradeRefused
+                    | Reason::UpgradePathNotAllowed
+                    | Reason::EngineMissing
+                    | Reason::EngineAmbiguous
+            )
+        )
     }
 }
 

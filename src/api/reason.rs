@@ -24,6 +24,11 @@ macro_rules! reasons {
                     $(Self::$name => stringify!($name)),+
                 }
             }
+
+            /// The reason of a text, if it is one that this version knows.
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
+            }
         }
     };
 }

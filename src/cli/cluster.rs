@@ -74,8 +74,18 @@ fn untrusted(error: kube::Error) -> anyhow::Error {
 }
 
 fn unusable(error: KubeconfigError) -> anyhow::Error {
-    // Its text holds that of its cause.
-    anyhow::anyhow!("no cluster is configured: {error}")
+    anyhow::anyhow!("no cluster is configured: {}", told(&error))
+}
+
+/// What is wrong with a kubeconfig. The texts of these errors hold those of their
+/// causes, and the path as a Rust value.
+fn told(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(cause, path) => {
+            format!("failed to read kubeconfig from `{}`: {cause}", path.display())
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The cluster around this process, else that of the kubeconfig.
@@ -84,9 +94,8 @@ fn unusable(error: KubeconfigError) -> anyhow::Error {
 /// When there is neither.
 pub async fn infer() -> anyhow::Result<Config> {
     let unconfigured = |error: InferConfigError| {
-        // Texts of these errors hold those of their causes.
-        let kubeconfig = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        let kubeconfig = kubeconfig.replace("'\"", "`").replace("\"'", "`");
+        let kubeconfig = error.source().and_then(|cause| cause.downcast_ref());
+        let kubeconfig = kubeconfig.map_or_else(|| error.to_string(), told);
         anyhow::anyhow!(
             "no cluster is configured: this is not inside of one, and {kubeconfig}; name a file with --kubeconfig or \
              KUBECONFIG"

@@ -42,6 +42,11 @@ pub fn unescape(part: &str) -> Cow<'_, str> {
     if part.contains('~') { part.replace("~1", "/").replace("~0", "~").into() } else { part.into() }
 }
 
+/// Whether a pointer is another one, or leads on from it.
+pub fn is_within(inner: &str, outer: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -70,5 +75,15 @@ mod tests {
         pointer.pop();
         pointer.pop();
         assert_eq!(pointer.as_str(), "");
+    }
+
+    #[rstest]
+    #[case::itself("/a/b", "/a/b", true)]
+    #[case::further("/a/b/0", "/a/b", true)]
+    #[case::of_the_root("/a", "", true)]
+    #[case::another_of_the_same_beginning("/a/bc", "/a/b", false)]
+    #[case::before_it("/a", "/a/b", false)]
+    fn a_pointer_is_within_those_that_it_leads_on_from(#[case] inner: &str, #[case] outer: &str, #[case] within: bool) {
+        assert_eq!(is_within(inner, outer), within);
     }
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::definition::did_you_mean;
 use super::pointer::Pointer;
-use super::violation::{Code, Violation};
+use super::violation::{Code, Violation, short};
 use super::yaml::{Content, Entry, Node};
 use shape::{Kind, Shape, Text};
 
@@ -135,8 +135,7 @@ impl Checker {
     }
 
     fn wrong_type(&mut self, kind: &Kind, node: &Node, name: Name<'_>) {
-        let written = node.to_value().to_string();
-        let quotes_mend = matches!(kind, Kind::Text(text) if node.plain && text.fits(&written));
+        let quotes_mend = matches!(kind, Kind::Text(text) if node.plain && text.fits(&node.to_value().to_string()));
         let help = match (kind, &node.content) {
             (Kind::Text(_), Content::Number(_) | Content::Bool(_)) if quotes_mend => {
                 "put it in quotes: without them YAML reads another type"
@@ -267,11 +266,6 @@ fn object_help(object: &shape::Object, found: &Node) -> String {
         _ if object.fields.is_empty() => String::new(),
         _ => format!("known here: {}", object.fields.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
     }
-}
-
-/// The beginning of a text, for messages.
-fn short(text: &str) -> String {
-    text.chars().take(60).collect()
 }
 
 fn bounds(least: Option<i64>, most: Option<i64>) -> String {

@@ -155,3 +155,8 @@ impl fmt::Display for Violation {
         write!(formatter, "{} {}: {}", self.code, self.pointer, self.message)
     }
 }
+
+/// The beginning of a text, as much as a message repeats.
+pub(crate) fn short(text: &str) -> String {
+    text.chars().take(60).collect()
+}

@@ -217,7 +217,7 @@ fn stand(package: &Map<String, Value>) -> Stand {
     let Some(status) = status(package) else { return Stand::Moves };
     let is = |type_: &str| status.conditions.iter().any(|c| c.type_ == type_ && c.status == "True");
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
-    let reason = ready.and_then(|ready| Reason::ALL.iter().copied().find(|reason| reason.as_str() == ready.reason));
+    let reason = ready.and_then(|ready| Reason::parse(&ready.reason));
     if crate::sim::store::is_deleting(package) {
         return if status.blocked_by.is_empty() { Stand::Moves } else { Stand::Waits };
     }

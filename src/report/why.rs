@@ -99,9 +99,8 @@ fn root(package: &Package, found: &Found, indent: &str, text: &mut String) {
             }
         }
     }
-    let reason = ready(package).and_then(|ready| Reason::ALL.iter().find(|reason| reason.as_str() == ready.reason));
-    if let Some(reason) = reason {
-        let _ = writeln!(text, "{indent}  To do: {}", remedy(*reason));
+    if let Some(reason) = ready(package).and_then(|ready| Reason::parse(&ready.reason)) {
+        let _ = writeln!(text, "{indent}  To do: {}", remedy(reason));
     }
 }
 

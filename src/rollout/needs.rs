@@ -86,10 +86,7 @@ fn lacks_a_release(snapshot: &Snapshot) -> bool {
     let open = snapshot.revisions.last().filter(|revision| is_moving(revision));
     let Some(latest) = open else { return false };
     let mut taken_over = latest.spec.components.iter().filter(|component| component.adopted);
-    taken_over.any(|component| {
-        let key = release::object_key(component);
-        !snapshot.children.iter().any(|child| Some(child.key()) == key.as_ref())
-    })
+    taken_over.any(|component| release::child(snapshot, component).is_none())
 }
 
 pub(crate) fn is_moving(revision: &RevisionView) -> bool {

@@ -204,15 +204,25 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
 /// What a failure was told as stays, however the engine goes on trying: nothing
 /// new is told until something is.
 fn stands_as_told(work: &Work<'_>, reason: Reason, message: String, open: (String, String)) -> (Headline, Open) {
+    let Some(told) = told(work, reason) else { return (Headline::new(reason, message), Some(open)) };
+    let (name, found) = open;
+    let found = told_of(work, &name).unwrap_or(found);
+    (Headline::new(reason, told), Some((name, found)))
+}
+
+/// What was last told of the latest revision for a reason.
+fn told<'a>(work: &Work<'a>, reason: Reason) -> Option<&'a str> {
     let told = &work.snapshot.package.status;
     let of_this = told.attempted.as_ref().is_some_and(|attempted| attempted.revision == work.latest.number());
     let ready =
         told.conditions.iter().find(|condition| condition.type_ == "Ready" && condition.reason == reason.as_str());
-    let Some(ready) = ready.filter(|_| of_this) else { return (Headline::new(reason, message), Some(open)) };
-    let (name, found) = open;
-    let component = told.components.iter().find(|component| component.name == name);
-    let found = component.and_then(|component| component.message.clone()).unwrap_or(found);
-    (Headline::new(reason, ready.message.clone()), Some((name, found)))
+    ready.filter(|_| of_this).map(|ready| ready.message.as_str())
+}
+
+/// What was last told of a component.
+fn told_of(work: &Work<'_>, name: &str) -> Option<String> {
+    let components = &work.snapshot.package.status.components;
+    components.iter().find(|component| component.name == name)?.message.clone()
 }
 
 /// A first install is tried again until it succeeds; it stays failed meanwhile.
@@ -288,10 +298,12 @@ fn rolled_back(work: &mut Work<'_>) -> Headline {
 fn rollback_failed(work: &mut Work<'_>) -> (Headline, Open) {
     let failed = work.status.components.iter().find(|record| record.state == ComponentState::Failed);
     let name = failed.map(|record| record.name.clone());
-    let message = not_restored(work, name.as_deref(), "its events tell why");
-    let (headline, open) =
-        stands_as_told(work, Reason::RollbackFailed, message, (name.clone().unwrap_or_default(), String::new()));
-    (headline, open.filter(|(name, found)| !name.is_empty() && !found.is_empty()))
+    let Some(told) = told(work, Reason::RollbackFailed) else {
+        let message = not_restored(work, name.as_deref(), "its events tell why");
+        return (Headline::new(Reason::RollbackFailed, message), None);
+    };
+    let open = name.and_then(|name| told_of(work, &name).map(|found| (name, found)));
+    (Headline::new(Reason::RollbackFailed, told), open)
 }
 
 fn first_success(work: &mut Work<'_>, definition: &Definition) -> Headline {

@@ -7,6 +7,7 @@ use super::decision::{Action, Precondition};
 use super::live::{Live, Place, key_of};
 use super::operation;
 use super::prepare;
+use super::snapshot::Snapshot;
 use super::work::Work;
 use crate::api::wellknown::{
     ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_IN_CLUSTER, ARGO_TRACKING_ID, FLUX_RECONCILE,
@@ -73,6 +74,13 @@ pub(crate) fn object_key(component: &RecordedComponent) -> Option<ObjectKey> {
 /// The same, borrowed.
 pub(crate) fn place(component: &RecordedComponent) -> Option<Place<'_>> {
     component.manifests.last().map(Place::of)
+}
+
+/// The live object at the place of a component's release object, where there is
+/// no index of them.
+pub(crate) fn child<'a>(snapshot: &'a Snapshot, component: &RecordedComponent) -> Option<&'a Live> {
+    let place = place(component)?;
+    snapshot.children.iter().find(|child| child.place() == place)
 }
 
 /// What the engine says of a component's release.

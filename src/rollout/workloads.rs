@@ -41,10 +41,7 @@ pub(crate) fn needed(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
     let engine = latest.map(|latest| latest.spec.engine);
     let components = latest.into_iter().flat_map(|latest| &latest.spec.components);
     let looked_at = components.filter(move |component| engine.is_some_and(|engine| is_looked_at(engine, component)));
-    let children = looked_at.filter_map(|component| {
-        let place = release::place(component)?;
-        snapshot.children.iter().find(|child| child.place() == place)
-    });
+    let children = looked_at.filter_map(|component| release::child(snapshot, component));
     children.flat_map(release::objects_of).filter(is_workload)
 }
 

@@ -9,7 +9,7 @@ use crate::package::definition::did_you_mean;
 use crate::package::diagnostic::Severity;
 use crate::package::load::LoadedPackage;
 use crate::package::pointer::escape;
-use crate::package::violation::{Code, Violation};
+use crate::package::violation::{Code, Violation, short};
 use crate::package::yaml::{Entry, Node};
 
 /// What is read from a Package's annotations.
@@ -114,9 +114,4 @@ fn is_domain(text: &str, capitals: bool) -> bool {
             && bytes.last().is_some_and(alphanumeric)
             && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
     })
-}
-
-/// The beginning of a text, for messages.
-fn short(text: &str) -> String {
-    text.chars().take(60).collect()
 }

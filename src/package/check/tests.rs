@@ -1,12 +1,14 @@
 //! What is found in a set of Packages.
 
+mod charts;
+mod sets;
+
 use rstest::rstest;
 
 use super::*;
 use crate::package::diagnostic::Report;
 use crate::package::load::{Input, NamespaceRule, load};
 use crate::package::names::Namespace;
-use crate::package::tree::testing::Files;
 use crate::package::violation::Code;
 
 const CHART: &str = "chart: {repository: \"https://charts.example.org\", name: x, version: 1.0.0}";
@@ -379,146 +381,6 @@ fn flux_needs_chart_version_and_source() {
 }
 
 #[test]
-fn two_packages_of_one_name_are_an_error_within_a_namespace() {
-    let twice = package("db", "") + &package("db", "");
-    assert_eq!(found(&twice), ["error 9:18 WL024 Package `db` is there twice in namespace `apps`: also at p.yaml:4"]);
-    let elsewhere = package("db", "") + &package("db, namespace: other", "");
-    assert_eq!(found(&elsewhere), Vec::<String>::new());
-}
-
-#[test]
-fn two_children_of_one_name_are_an_error() {
-    let text = package("a-b", "components: [{name: c, CHART, install: {releaseName: x}}]")
-        + &package("a", "components: [{name: b-c, CHART, install: {releaseName: z}}]");
-    assert_eq!(
-        found(&text),
-        [
-            "error 10:44 WL025 component `b-c` of Package `a` and component `c` of Package `a-b` are both `a-b-c` in the cluster"
-        ]
-    );
-}
-
-#[test]
-fn the_numbered_children_of_hooks_count_too() {
-    let text = package("a", "components: [{name: b, CHART, install: {releaseName: x, phase: PreUpgrade}}]")
-        + &package("a-b", "components: [{name: \"7\", CHART, install: {releaseName: z}}]");
-    let found = found(&text);
-    assert!(found.len() == 1 && found[0].contains("are both `a-b-7` in the cluster"), "{found:?}");
-}
-
-#[test]
-fn two_hooks_of_one_name_are_an_error() {
-    let text = package("a-b", "components: [{name: c, CHART, install: {releaseName: x, phase: PreUpgrade}}]")
-        + &package("a", "components: [{name: b-c, CHART, install: {releaseName: z, phase: PreUpgrade}}]");
-    assert_eq!(
-        found(&text),
-        [
-            "error 10:44 WL025 hook `b-c` of Package `a` and hook `c` of Package `a-b` are both `a-b-c-1` in the cluster in revision 1"
-        ]
-    );
-    let elsewhere = text.replacen("{name: a}", "{name: a, namespace: other}", 1);
-    assert_eq!(found(&elsewhere), Vec::<String>::new());
-}
-
-#[test]
-fn two_packages_with_one_release_are_an_error() {
-    let text = package("one", "components: [{name: a, CHART}]") + &package("two", "components: [{name: a, CHART}]");
-    assert_eq!(
-        found(&text),
-        ["error 10:44 WL026 component `a` and component `a` of Package `one` are both release `a` in namespace `apps`"]
-    );
-}
-
-#[test]
-fn requirements_nobody_meets_are_warned_of() {
-    let text = package(
-        "app",
-        "requires: [{package: databse}, {package: cache, optional: true}, {package: database, version: \">=2\"}, {kubernetes: \">=1.30\"}]",
-    ) + &package("database", "");
-    let report = report(&text, &Options::default());
-    let shown: Vec<_> =
-        report.diagnostics.iter().map(|d| (d.severity, d.code, d.message.as_str(), d.help.as_str())).collect();
-    assert_eq!(
-        shown,
-        [
-            (
-                Severity::Warning,
-                Code::UnmetRequirement,
-                "no Package `databse` in namespace `apps` among these files",
-                "did you mean `database`?"
-            ),
-            (
-                Severity::Warning,
-                Code::UnmetRequirement,
-                "Package `database` is at 1.0.0 here, not in `>=2`",
-                "widen the range, or change the version at p.yaml:10"
-            ),
-        ]
-    );
-}
-
-#[test]
-fn requirements_that_exclude_each_other_are_warned_of() {
-    let text = package("a", "requires: [{package: db, version: ^1}]")
-        + &package("b", "requires: [{package: db, version: ^2}]")
-        + &package("db", "");
-    let found = found(&text);
-    assert!(
-        found.iter().any(|line| line
-            .contains("WL035 no version of Package `db` is both in `^2` and in `^1`, which Package `a` requires")),
-        "{found:?}"
-    );
-}
-
-#[rstest]
-#[case::elsewhere(
-    package("db", "requires: [{package: cache}]") + &package("cache", "").replace("name: cache", "name: cache, namespace: other"),
-    "there is one in namespace `other`"
-)]
-#[case::itself(package("certificates", "requires: [{package: certificate}]"), "the Package will wait until")]
-fn nobody_is_advised_to_require_what_cannot_be_met(#[case] text: String, #[case] help: &str) {
-    let report = report(&text, &Options::default());
-    let unmet = report.diagnostics.iter().find(|finding| finding.code == Code::UnmetRequirement).unwrap();
-    assert!(unmet.help.starts_with(help), "{}", unmet.help);
-}
-
-#[test]
-fn a_requirement_that_has_errors_of_its_own_is_there() {
-    let text = package("app", "requires: [{package: db}]") + &package("db", "engine: x");
-    assert_eq!(found(&text).iter().filter(|line| line.contains("WL036")).count(), 0);
-}
-
-#[rstest]
-#[case(2)]
-#[case(50)]
-fn packages_that_require_each_other_are_an_error_with_the_path(#[case] length: usize) {
-    let name = |n: usize| format!("p{:02}", n % length);
-    let text: String =
-        (0..length).map(|n| package(&name(n), &format!("requires: [{{package: {}}}]", name(n + 1)))).collect();
-    let path: Vec<String> = (0..=length).map(name).collect();
-    assert_eq!(
-        found(&text),
-        [format!("error 5:45 WL027 Packages require each other in a circle: {}", path.join(" -> "))]
-    );
-}
-
-#[test]
-fn a_package_that_requires_itself_is_an_error() {
-    assert_eq!(
-        found(&package("db", "requires: [{package: db}]")),
-        ["error 5:45 WL027 a Package cannot require itself"]
-    );
-}
-
-#[test]
-fn a_circle_is_found_behind_a_tail_and_only_once() {
-    let text = package("a", "requires: [{package: b}, {package: c}]")
-        + &package("b", "requires: [{package: c}]")
-        + &package("c", "requires: [{package: b}]");
-    assert_eq!(found(&text), ["error 10:45 WL027 Packages require each other in a circle: b -> c -> b"]);
-}
-
-#[test]
 fn revisions_that_would_not_fit_are_errors() {
     let text = package(
         "db",
@@ -530,79 +392,4 @@ fn revisions_that_would_not_fit_are_errors() {
     );
     let found = found(&text);
     assert!(found.len() == 1 && found[0].contains("WL034") && found[0].contains("`big`"), "{}", found.len());
-}
-
-fn charts() -> Files {
-    Files::new([
-        ("charts/a/Chart.yaml", "name: a\nversion: 1.2.3\n"),
-        ("charts/a/values-prod.yaml", ""),
-        ("charts/real/Chart.yaml", "name: a\nversion: 1.2.3\n"),
-    ])
-    .link("charts/link", Some("charts/real"))
-}
-
-fn found_of_chart(files: &Files, severity: Severity) -> Vec<String> {
-    let options = Options { engine: None, charts: Some(Charts { roots: &[files], severity }) };
-    found_with(&package("db", "components: [{name: a, path: charts/a, chartVersion: 1.0.0}]"), &options)
-}
-
-/// What the plugin and `render` refuse.
-#[rstest]
-#[case::partial_version(
-    "version: \"1.0\"",
-    "WL032 `charts/a` is no chart: its Chart.yaml states no exact version: `1.0` is no exact version: write all three numbers, such as `1.4.0`"
-)]
-#[case::number("version: 1.0", "WL032 `charts/a` is no chart: its Chart.yaml states no version")]
-#[case::no_version("name: a", "WL032 `charts/a` is no chart: its Chart.yaml states no version")]
-#[case::empty("", "WL032 `charts/a` is no chart: its Chart.yaml states no version")]
-#[case::no_yaml("name: [", "WL032 `charts/a` is no chart: its Chart.yaml is no YAML: ")]
-#[case::binary("name: \0", "WL032 `charts/a` is no chart: its Chart.yaml is no YAML: ")]
-#[case::twice(
-    "version: 1.0.0\nversion: 1.0.0",
-    "WL032 `charts/a` is no chart: its Chart.yaml is no YAML: the key `version` is there twice"
-)]
-fn a_chart_that_cannot_be_used_is_found(#[case] chart: &str, #[case] message: &str) {
-    let files = Files::new([("charts/a/Chart.yaml", chart)]);
-    for severity in [Severity::Error, Severity::Warning] {
-        let found = found_of_chart(&files, severity);
-        let start = format!("{} 5:53 {message}", severity.as_str());
-        assert!(found.len() == 1 && found[0].starts_with(&start), "{found:?}");
-    }
-}
-
-#[test]
-fn a_link_inside_a_chart_is_found() {
-    let files = Files::new([("charts/a/Chart.yaml", "version: 1.0.0")]).link("charts/a/templates/x.yaml", None);
-    assert_eq!(
-        found_of_chart(&files, Severity::Error),
-        ["error 5:53 WL016 `charts/a/templates/x.yaml` is a symbolic link: put the files themselves there"]
-    );
-}
-
-#[rstest]
-#[case::there("path: charts/a, chartVersion: 1.2.3, valuesFiles: [values-prod.yaml]", &[])]
-#[case::version_unknown("path: ./charts//a/", &[])]
-#[case::missing("path: charts/b", &["error WL032 there is no chart at `charts/b`"])]
-#[case::no_chart("path: charts", &["error WL032 there is no chart at `charts`"])]
-#[case::values_missing("path: charts/a, valuesFiles: [x.yaml]", &["error WL032 the chart has no file `x.yaml`"])]
-#[case::version("path: charts/a, chartVersion: 1.2.4", &["error WL033 chartVersion is 1.2.4, but charts/a/Chart.yaml says 1.2.3"])]
-#[case::link("path: charts/link", &["error WL016 `charts/link` leads through a symbolic link"])]
-#[case::out("path: ../x", &["error WL016 `../x` leads out of the source"])]
-fn chart_directories_are_looked_at(#[case] rest: &str, #[case] expected: &[&str]) {
-    let files = charts();
-    let options = Options { engine: None, charts: Some(Charts { roots: &[&files], severity: Severity::Error }) };
-    let found = found_with(&package("db", &format!("components: [{{name: a, {rest}}}]")), &options);
-    let without_place = found.iter().map(|line| {
-        let mut words = line.splitn(3, ' ');
-        format!("{} {}", words.next().unwrap(), words.nth(1).unwrap())
-    });
-    assert_eq!(without_place.collect::<Vec<_>>(), expected);
-}
-
-#[test]
-fn a_missing_chart_is_only_a_warning_where_the_root_is_a_guess() {
-    let files = charts();
-    let options = Options { engine: None, charts: Some(Charts { roots: &[&files], severity: Severity::Warning }) };
-    let found = found_with(&package("db", "components: [{name: a, path: nowhere}]"), &options);
-    assert!(found.len() == 1 && found[0].starts_with("warning"), "{found:?}");
 }

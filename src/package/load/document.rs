@@ -6,6 +6,7 @@ use super::{Loaded, LoadedPackage, NamespaceRule, OtherManifest, finding};
 use crate::api::{self, wellknown};
 use crate::package::definition::{self, did_you_mean};
 use crate::package::diagnostic::{Diagnostic, MOST_FINDINGS, Severity};
+use crate::package::pointer::is_within;
 use crate::package::source::Span;
 use crate::package::structure::{self, Finding, Structure};
 use crate::package::violation::{Code, Violation};
@@ -225,10 +226,8 @@ fn merge(shape: Vec<Finding>, meaning: Vec<Violation>) -> Vec<Finding> {
     let caused = |violation: &Violation| {
         hard.iter().any(|finding| {
             let at = finding.violation.pointer.as_str();
-            let below = |inner: &str, outer: &str| {
-                inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            below(&violation.pointer, at) || (violation.code == Code::ExactlyOne && below(at, &violation.pointer))
+            let is_cause = is_within(&violation.pointer, at);
+            is_cause || (violation.code == Code::ExactlyOne && is_within(at, &violation.pointer))
         })
     };
     let meaning: Vec<Violation> = meaning.into_iter().filter(|violation| !caused(violation)).collect();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::Problem;
 use super::node::{Content, Entry, Node};
 use crate::package::source::Span;
-use crate::package::violation::Code;
+use crate::package::violation::{Code, short};
 
 /// Applies merge keys and finds keys that occur twice.
 ///
@@ -119,7 +119,7 @@ fn without_duplicates(entries: Vec<Entry>) -> (Vec<Entry>, Vec<Problem>) {
         problems.push(Problem {
             code: Code::DuplicateKey,
             span: entry.key_span,
-            message: format!("the key `{}` is there twice", entry.key.chars().take(60).collect::<String>()),
+            message: format!("the key `{}` is there twice", short(&entry.key)),
             help: "remove one: readers would silently take the last".into(),
         });
     }

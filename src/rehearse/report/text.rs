@@ -1,6 +1,6 @@
 //! For people: the timeline, then the table of `kubectl get`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -67,14 +67,15 @@ fn header(report: &Report) -> String {
 }
 
 fn timeline(out: &mut String, report: &Report, paint: &impl Fn(Style) -> Style) {
+    let shared = shared_names(report);
     let subject = |moment: &Moment| match (&moment.package, &moment.component) {
         (None, _) => "controller".to_owned(),
-        (Some(package), None) => name(report, package),
-        (Some(package), Some(component)) => format!("{}/{component}", name(report, package)),
+        (Some(package), None) => name(&shared, package),
+        (Some(package), Some(component)) => format!("{}/{component}", name(&shared, package)),
     };
     let clock = clock(report.took).len().max(4);
     let shown = report.moments.iter().filter(|moment| !is_passed_over(&moment.what));
-    let mut lines: Vec<(u64, String, Line)> = commit(report).into_iter().collect();
+    let mut lines: Vec<(u64, String, Line)> = commit(&report.moments, &shared).into_iter().collect();
     lines.extend(shown.map(|moment| (moment.at, subject(moment), line(&moment.what))));
     let subjects = lines.iter().map(|(_, subject, _)| subject.chars().count()).max().unwrap_or(0);
     let verbs = lines.iter().map(|(_, _, line)| line.verb.chars().count()).max().unwrap_or(0);
@@ -89,20 +90,27 @@ fn timeline(out: &mut String, report: &Report, paint: &impl Fn(Style) -> Style) 
     }
 }
 
-/// A Package's name, with its namespace where another one has the same name.
-fn name(report: &Report, id: &PackageId) -> String {
-    let is_namesake = |namespace: &str, name: &str| name == id.name && namespace != id.namespace;
+/// Names that Packages of several namespaces have.
+fn shared_names(report: &Report) -> BTreeSet<&str> {
     let told = report.moments.iter().filter_map(|moment| moment.package.as_ref());
-    let is_ambiguous = told.into_iter().any(|other| is_namesake(&other.namespace, &other.name))
-        || report.packages.iter().any(|package| is_namesake(&package.namespace, &package.name));
-    if is_ambiguous { id.to_string() } else { id.name.clone() }
+    let told = told.map(|id| (id.name.as_str(), id.namespace.as_str()));
+    let at_the_end = report.packages.iter().map(|package| (package.name.as_str(), package.namespace.as_str()));
+    let mut namespaces: BTreeMap<&str, &str> = BTreeMap::new();
+    told.chain(at_the_end)
+        .filter(|(name, namespace)| namespaces.entry(name).or_insert(namespace) != namespace)
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// A Package's name, with its namespace where another one has the same name.
+fn name(shared: &BTreeSet<&str>, id: &PackageId) -> String {
+    if shared.contains(id.name.as_str()) { id.to_string() } else { id.name.clone() }
 }
 
 /// The commit in one line, whatever is in it.
-fn commit(report: &Report) -> Option<(u64, String, Line)> {
-    let name = |moment: &Moment| moment.package.as_ref().map(|id| name(report, id)).unwrap_or_default();
-    let changes: Vec<String> = report
-        .moments
+fn commit(moments: &[Moment], shared: &BTreeSet<&str>) -> Option<(u64, String, Line)> {
+    let name = |moment: &Moment| moment.package.as_ref().map(|id| name(shared, id)).unwrap_or_default();
+    let changes: Vec<String> = moments
         .iter()
         .filter_map(|moment| match &moment.what {
             What::Committed { from: Some(from), to } if from != to => Some(format!("{} {from} → {to}", name(moment))),

@@ -364,7 +364,7 @@ impl Reader {
     /// goes away or back the other way round.
     fn in_order<'r>(&self, id: &PackageId, records: &'r [ComponentRecord]) -> Vec<&'r ComponentRecord> {
         let revisions = self.packages.get(id).into_iter().flat_map(|package| package.revisions.values().rev());
-        let specs: Vec<&PackageRevisionSpec> = revisions.map(|revision| &revision.spec).collect();
+        let depths = depths(revisions.map(|revision| &revision.spec));
         let goes = |record: &ComponentRecord| {
             matches!(
                 record.state,
@@ -376,7 +376,7 @@ impl Reader {
         };
         let mut records: Vec<&ComponentRecord> = records.iter().collect();
         records.sort_by_cached_key(|record| {
-            let depth = i64::try_from(depth(&specs, &record.name)).unwrap_or(i64::MAX);
+            let depth = depths.get(record.name.as_str()).copied().unwrap_or(0);
             if goes(record) { (true, -depth) } else { (false, depth) }
         });
         records
@@ -441,24 +441,21 @@ impl Reader {
     }
 }
 
-/// How many components come before one, at the most, in the newest revision that
-/// has it.
-fn depth(specs: &[&PackageRevisionSpec], name: &str) -> usize {
-    let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
-    let of_it = |spec: &&&PackageRevisionSpec| spec.components.iter().any(|component| component.name == name);
-    let Some(spec) = specs.iter().find(of_it) else { return 0 };
-    // One more round for each component at the most; usually they are few.
-    for _ in &spec.components {
-        let known = depths.clone();
+/// How many components come before each, at the most, in the newest revision that
+/// has it. Revisions hold their components in the order in which they are applied.
+fn depths<'r>(newest_first: impl Iterator<Item = &'r PackageRevisionSpec>) -> BTreeMap<&'r str, i64> {
+    let mut depths = BTreeMap::new();
+    for spec in newest_first {
+        let mut own: BTreeMap<&str, i64> = BTreeMap::new();
         for component in &spec.components {
-            let before = component.depends_on.iter().filter_map(|name| known.get(name.as_str()));
-            depths.insert(&component.name, before.max().map_or(0, |before| before + 1));
+            let before = component.depends_on.iter().filter_map(|name| own.get(name.as_str()));
+            own.insert(&component.name, before.max().map_or(0, |before| before + 1));
         }
-        if depths == known {
-            break;
+        for (name, depth) in own {
+            depths.entry(name).or_insert(depth);
         }
     }
-    depths.get(name).copied().unwrap_or(0)
+    depths
 }
 
 /// The version of the chart that a digest stands for.

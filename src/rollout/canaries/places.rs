@@ -54,9 +54,7 @@ pub fn has_lost_it(snapshot: &Snapshot, component: &RecordedComponent) -> bool {
 }
 
 pub fn watched(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
-    let key = release::object_key(component);
-    let child = snapshot.children.iter().find(|child| Some(child.key()) == key.as_ref());
-    match child.map(|child| places(child, component)) {
+    match release::child(snapshot, component).map(|child| places(child, component)) {
         Some(Places::Known(keys)) => keys,
         Some(Places::Unknown(_)) | None => Vec::new(),
     }
