@@ -130,7 +130,11 @@ fn engine_of(package: &Definition, default: Option<Engine>) -> Result<Engine, Re
     let refuse = |message: String| Refusal::new(Subject::package(package), message);
     match (package.engine, default) {
         (Some(own), Some(other)) if own != other => {
-            Err(refuse(format!("it is for engine {}, not {}", own.as_str(), other.as_str())))
+            let (own, other) = (own.as_str(), other.as_str());
+            Err(refuse(format!(
+                "its spec.engine is {own}, and this is for {other}: keep the Packages of either engine in a directory \
+                 of their own"
+            )))
         }
         (Some(engine), _) | (None, Some(engine)) => Ok(engine),
         (None, None) => Err(refuse(NO_ENGINE.to_owned())),

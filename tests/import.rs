@@ -260,7 +260,13 @@ fn the_release_keeps_the_name_that_flux_gave_it(
     Format::Kubepkg,
     "{apiVersion: kubepkg.dev/v1, kind: PackageSource, metadata: {name: a}, spec: {version: 1.0.0, variants: [{name: \
      default, components: [{name: b, path: c, install: {phase: PostUpgrade}}]}]}}",
-    "a/b: the package is left out, since this component cannot be read: unknown variant `PostUpgrade`"
+    "a/b: the package is left out, since this component cannot be read: install.phase: unknown variant `PostUpgrade`"
+)]
+#[case::field_of_another_type(
+    Format::Flux,
+    "{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: a, namespace: b}, spec: {chart: {spec: \
+     {chart: c, version: 1.0.0, sourceRef: {kind: HelmRepository, name: 7}}}}}",
+    "HelmRelease b/a cannot be read: spec.chart.spec.sourceRef.name: invalid type: integer `7`, expected a string"
 )]
 #[case::order_at_another_place(
     Format::Kubepkg,

@@ -241,7 +241,10 @@ fn no_package_is_never_an_empty_answer(#[case] content: &[(&str, &str)]) {
 #[case::missing_chart(&PACKAGE.replace("charts/two", "charts/three").replace("name: app", "name: other"), "clusters/prod/z.yaml:12:11: WL032 there is no chart at `charts/three` (")]
 #[case::chart_outside(&PACKAGE.replace("charts/two", "../../etc"), "clusters/prod/z.yaml:12:")]
 #[case::twice(PACKAGE, "clusters/prod/z.yaml:4:9: WL024 Package `app` is there twice")]
-#[case::other_engine(OTHER_ENGINE, "other: it is for engine flux, not argo")]
+#[case::other_engine(
+    OTHER_ENGINE,
+    "other: its spec.engine is flux, and this is for argo: keep the Packages of either engine in a directory of their own"
+)]
 fn any_error_is_one_line_and_no_manifest(#[case] content: &str, #[case] message: &str) {
     let directory = repository();
     fs::write(directory.path().join("clusters/prod/z.yaml"), content).unwrap();

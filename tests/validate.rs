@@ -47,6 +47,21 @@ fn a_sound_set_is_said_to_be_sound() {
 }
 
 #[test]
+fn a_path_that_is_named_twice_is_read_once() {
+    let at = directory(&[("packages/db.yaml", PACKAGE)]);
+    for paths in [
+        ["packages", "packages/"],
+        ["packages", "./packages"],
+        ["./packages/db.yaml", "packages/db.yaml"],
+        ["./packages", "packages/./db.yaml"],
+        [".", "./packages/db.yaml"],
+    ] {
+        let output = windlass(at.path(), &["validate", paths[0], paths[1]]);
+        assert_eq!(text(&output.stdout), "1 Package, no findings\n", "{paths:?}");
+    }
+}
+
+#[test]
 fn without_a_cluster_the_kubeconfig_is_named_once() {
     let at = directory(&[]);
     for arguments in [&["controller"][..], &["status"], &["status", "--kubeconfig", "gone"]] {

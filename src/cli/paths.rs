@@ -1,5 +1,6 @@
 //! The `PATH…` of a command: files, directories and standard input.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
@@ -9,17 +10,26 @@ use super::directory::Directory;
 use crate::package::load::{Input, LoadError, Loaded, NamespaceRule, load};
 use crate::package::yaml::MAX_FILE;
 
-/// Reads what the paths name. `-` is standard input.
+/// Reads what the paths name, each once. `-` is standard input.
 ///
 /// # Errors
 /// When something is not there or cannot be read.
 pub fn read(paths: &[PathBuf], namespace: &NamespaceRule, streams: &mut Streams<'_>) -> anyhow::Result<Loaded> {
-    let mut found = Vec::new();
+    let (mut found, mut named) = (Vec::new(), BTreeSet::new());
     for path in paths {
-        found.push(Found::new(path, streams)?);
+        let path = shortened(path);
+        if named.insert(path.clone()) {
+            found.push(Found::new(&path, streams)?);
+        }
     }
     let inputs: Vec<Input<'_>> = found.iter().map(Found::input).collect();
     read_inputs(&inputs, namespace)
+}
+
+/// One spelling of a path: without `./` and slashes that mean nothing.
+fn shortened(path: &Path) -> PathBuf {
+    let inside = path.strip_prefix(".").ok().filter(|path| !path.as_os_str().is_empty());
+    inside.unwrap_or(path).components().collect()
 }
 
 /// Reads what is known to be there.

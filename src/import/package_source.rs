@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::wire::{Ignored, nullable, read};
+use super::wire::{Ignored, Unreadable, nullable, read};
 use super::{DEFAULT_NAMESPACE, Document, ForeignSource, Imported, Options, Severity, join_path, stated};
 use crate::api::{
     Chart, Component, HealthCheckExpr, Install, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, SourceKind,
@@ -197,7 +197,7 @@ fn report_ignored(imported: &mut Imported, package: &str, ignored: &[Ignored]) {
 }
 
 /// The first component of a variant that cannot be read, and why.
-fn unreadable(variant: &Value) -> Option<(&str, serde_json::Error)> {
+fn unreadable(variant: &Value) -> Option<(&str, Unreadable)> {
     let components = variant["components"].as_array().into_iter().flatten();
     components
         .filter_map(|component| Some((component["name"].as_str()?, read::<WireComponent>(component).err()?)))

@@ -15,10 +15,17 @@ pub(super) struct Ignored {
     pub item: Option<String>,
 }
 
+/// The field that has another type than its reader wants, and why.
+pub(super) type Unreadable = serde_path_to_error::Error<serde_json::Error>;
+
 /// Reads a value and names every field that is set but was not read.
-pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<(T, Vec<Ignored>), serde_json::Error> {
+///
+/// # Errors
+/// The field that has another type, with its path.
+pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<(T, Vec<Ignored>), Unreadable> {
     let mut ignored = Vec::new();
-    let read = serde_ignored::deserialize(value, |path| ignored.push(path.to_string()))?;
+    let mut note = |path: serde_ignored::Path<'_>| ignored.push(path.to_string());
+    let read = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(value, &mut note))?;
     let fields = ignored.iter().filter_map(|path| describe(value, path)).collect();
     Ok((read, fields))
 }

@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
         }
         match (wanted, found) {
             (Value::Object(wanted), Some(Value::Object(found))) => {
-                wanted.iter().find_map(|(key, value)| self.below(Step::Key(key), value, found.get(key)))
+                wanted.iter().find_map(|(key, value)| self.below(Step::Key(key), value, field(found, key)))
             }
             // The API server drops an empty map or list where it may be absent.
             (Value::Object(wanted), None) => {
@@ -108,6 +108,15 @@ impl<'a> Walk<'a> {
         self.path.pop();
         difference
     }
+}
+
+/// A field of a map: looked at one by one where that is less work than to hash the key.
+fn field<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    const FEW: usize = 16;
+    if map.len() > FEW {
+        return map.get(key);
+    }
+    map.iter().find_map(|(name, value)| (name == key).then_some(value))
 }
 
 /// The API server turns `1.0` into `1`.

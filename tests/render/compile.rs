@@ -108,7 +108,12 @@ fn an_engine_is_needed_and_never_overruled() {
     assert_eq!(messages(&none), ["app: no engine: write spec.engine, or say --engine flux or --engine argo"]);
     package["spec"]["engine"] = "flux".into();
     let other = compile(loaded(&package), &options(Some(Engine::Argo))).unwrap_err();
-    assert_eq!(messages(&other), ["app: it is for engine flux, not argo"]);
+    assert_eq!(
+        messages(&other),
+        [
+            "app: its spec.engine is flux, and this is for argo: keep the Packages of either engine in a directory of their own"
+        ]
+    );
     assert_eq!(compile(loaded(&package), &options(None)).unwrap().object["spec"]["engine"], "flux");
 }
 

@@ -81,7 +81,10 @@ fn an_engine_is_needed_and_never_overruled() {
     own.engine = Some(Engine::Argo);
     let set = [own];
     let other = managed(&set, &Options::for_engine(Some(Engine::Flux))).unwrap_err();
-    assert_eq!(other[0].to_string(), "a: it is for engine argo, not flux");
+    assert_eq!(
+        other[0].to_string(),
+        "a: its spec.engine is argo, and this is for flux: keep the Packages of either engine in a directory of their own"
+    );
     let objects = managed(&set, &Options::for_engine(None)).unwrap().objects;
     assert_eq!(objects[0].kind(), "Application");
 }
