@@ -71,7 +71,7 @@ use wanted::Wanted;
 use work::Work;
 
 use crate::api::wellknown::FINALIZER;
-use crate::api::{Engine, PackageStatus, Reason};
+use crate::api::{Claim, Engine, PackageStatus, Reason};
 use crate::clock::{self, Now};
 use crate::engine::ObjectKey;
 use crate::package::definition::Definition;
@@ -237,7 +237,7 @@ fn changed(
         return hold(snapshot, Headline::new(Reason::Suspended, message), now);
     }
     if let Err(held) = gate::may_start(snapshot, definition, wanted) {
-        return held_up(snapshot, held, now);
+        return held_up(snapshot, held, gate::held_by_peers(snapshot, wanted), now);
     }
     match compile::revision(snapshot, definition, wanted) {
         Compiled::Ready(spec) => {
@@ -253,7 +253,7 @@ fn changed(
             decision
         }
         Compiled::Conflict { actions, held } => {
-            let mut decision = held_up(snapshot, held, now);
+            let mut decision = held_up(snapshot, held, Vec::new(), now);
             decision.actions.extend(actions);
             decision
         }
@@ -261,7 +261,9 @@ fn changed(
     }
 }
 
-fn held_up(snapshot: &Snapshot, held: Held, now: Now) -> Decision {
+/// `inherits` are releases that other Packages still hold: once they are ours,
+/// nothing else tells that they are older than the revision that installs them.
+fn held_up(snapshot: &Snapshot, held: Held, inherits: Vec<Claim>, now: Now) -> Decision {
     let (headline, blocked_by, look_again) = match held {
         Held::Refused { reason, message } => (Headline::new(reason, message), Vec::new(), None),
         Held::Waiting { reason, message, blocked_by } => {
@@ -279,6 +281,8 @@ fn held_up(snapshot: &Snapshot, held: Held, now: Now) -> Decision {
             let mut work = Work::new(snapshot, latest, now);
             outcome::pause_clocks(&mut work);
             work.blocked_by = blocked_by;
+            let known = &mut work.status.inherits;
+            known.extend(inherits.into_iter().filter(|claim| !known.contains(claim)).collect::<Vec<_>>());
             finish(work, &headline, None)
         }
         None => before_first_revision(snapshot, &headline, now, blocked_by),

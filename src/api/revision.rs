@@ -227,6 +227,10 @@ pub struct PackageRevisionStatus {
     /// Rollback request last acted on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_handled_rollback: Option<String>,
+    /// Releases that other Packages still held when a later spec of this one
+    /// asked for them: a rollback leaves them running.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inherits: Vec<Claim>,
     /// What the Package looked like when its deletion was first seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<DeletionRecord>,

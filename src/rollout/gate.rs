@@ -205,6 +205,12 @@ fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker
     claimed.collect()
 }
 
+/// Wanted releases that other Packages have, or ask for.
+pub(crate) fn held_by_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<Claim> {
+    let held = |claim: &Claim| snapshot.peers.iter().any(|peer| peer.claims.contains(claim));
+    wanted.claims().filter(held).collect()
+}
+
 fn conflict_with(key: &ObjectKey) -> Blocker {
     Blocker {
         kind: key.kind.clone(),

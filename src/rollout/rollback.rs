@@ -56,6 +56,7 @@ pub(crate) fn begin(work: &mut Work<'_>, to: &RevisionView, requested: Option<St
     work.status.reason = Some(Reason::RollingBack);
     let message = format!("rolling back to {} (revision {}): {cause}", to.spec.version, to.number());
     work.event(true, Reason::RollingBack, message);
+    tell_what_stays(work, to);
     work.status.rollback = Some(RollbackRecord { to: to.number(), requested, cause, ..RollbackRecord::default() });
     let stale = work.status.components.iter().map(|record| record.name.clone()).collect::<Vec<_>>();
     for name in stale {
@@ -65,6 +66,17 @@ pub(crate) fn begin(work: &mut Work<'_>, to: &RevisionView, requested: Option<St
         (record.token, record.token_succeeded) = (None, false);
         record.state = ComponentState::Waiting;
         work.put_record(record);
+    }
+}
+
+/// What is new in this package, but older than its revision.
+fn tell_what_stays(work: &mut Work<'_>, target: &RevisionView) {
+    let inherited = inherited(work, target);
+    let stays = |child: &&Live| release::claim(child).is_some_and(|claim| inherited.contains(&claim));
+    let names: Vec<&str> = work.inventory().filter(stays).filter_map(Live::component).collect();
+    if !names.is_empty() {
+        let message = format!("left as it is, since another package had its release before: {}", names.join(", "));
+        work.event(false, Reason::RollingBack, message);
     }
 }
 
@@ -175,12 +187,14 @@ fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
     let latest = work.latest.spec.components.iter().filter(|component| component.adopted);
     let taken_over: BTreeSet<&str> = latest.map(|component| component.name.as_str()).collect();
     let claims: BTreeSet<&Claim> = target.spec.components.iter().filter(|c| !c.hook).map(|c| &c.release).collect();
-    // The release of a hook is kept for its logs until the next success, and one
-    // that has another name now is handed back.
+    let inherited = inherited(work, target);
+    // The release of a hook is kept for its logs until the next success, one that
+    // has another name now is handed back, and one that another Package had stays.
     let is_new = |child: &&Live| {
         let name = child.component().unwrap_or_default();
-        let renamed = || release::claim(child).is_some_and(|claim| claims.contains(&claim));
-        !release::is_hook(child) && !kept.contains(name) && !taken_over.contains(name) && !renamed()
+        let stays = |claim: Claim| claims.contains(&claim) || inherited.contains(&claim);
+        let stays = || release::claim(child).is_some_and(stays);
+        !release::is_hook(child) && !kept.contains(name) && !taken_over.contains(name) && !stays()
     };
     let mut children: Vec<&Live> = work.inventory().filter(is_new).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.wave()));
@@ -189,6 +203,12 @@ fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let names = leaving.chain(children.into_iter().filter_map(Live::component));
     names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
+}
+
+/// Releases that were handed over by other Packages since the target.
+fn inherited<'a>(work: &'a Work<'_>, target: &RevisionView) -> BTreeSet<&'a Claim> {
+    let since = work.snapshot.revisions.iter().filter(|revision| revision.number() >= target.number());
+    since.flat_map(|revision| &revision.status.inherits).collect()
 }
 
 /// What was written, or taken back, since then.

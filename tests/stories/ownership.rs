@@ -222,3 +222,38 @@ fn a_renamed_component_with_another_chart_is_a_replacement(#[case] engine: Engin
     assert!(play.message("app").contains("component `new` gets another chart name"), "{}", play.message("app"));
     assert_eq!(play.runs("web").as_deref(), Some("1.0.0"));
 }
+
+/// A release moves to another package, whose upgrade fails: it is older than the
+/// revision that is undone, and goes on.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_leaves_what_another_package_had_before(
+    #[case] engine: Engine,
+    #[values(false, true)] gives_up_as_a_whole: bool,
+) {
+    let mut script = Script::default();
+    script.behave("z", "2.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("old", package("1.0.0", vec![component("rest", "1.0.0", &[]), named("a", "web", "1.0.0", &[])]));
+    play.commit("new", package("1.0.0", vec![component("z", "1.0.0", &[])]));
+    play.until_ready("old");
+    play.until_ready("new");
+    let (before, position) = (uid(&play, "web"), play.position());
+    let added = named("added", "added", "1.0.0", &[]);
+    let mut spec =
+        package("2.0.0", vec![named("a", "web", "1.0.0", &[]), added, component("z", "2.0.0", &["a", "added"])]);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("new", spec);
+    if gives_up_as_a_whole {
+        play.delete("old");
+    } else {
+        play.commit("old", package("1.1.0", vec![component("rest", "1.0.0", &[])]));
+    }
+    play.until("new", "UpgradeRolledBack");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(uid(&play, "web"), before, "{}", play.tell());
+    let gone: Vec<&str> = deleted(&play, position).into_iter().map(|key| key.name.as_str()).collect();
+    let expected: &[&str] = if gives_up_as_a_whole { &["rest", "added"] } else { &["added"] };
+    assert_eq!(gone, expected, "{}", play.tell());
+}
