@@ -55,19 +55,19 @@ pub const CASES: &[Case] = &[
         work: Program(|root| render(root, "flux", "native")),
     },
     Case { name: "plugin generate, 10 packages", bar: Duration::from_millis(20), work: Program(plugin) },
-    Case { name: "decide at rest, 20 components", bar: Duration::from_micros(200), work: Decision(Moment::AtRest, 20) },
-    Case { name: AT_REST, bar: Duration::from_micros(400), work: Decision(Moment::AtRest, 40) },
-    Case { name: "decide midway, 20 components", bar: Duration::from_micros(200), work: Decision(Moment::Midway, 20) },
-    Case { name: MIDWAY, bar: Duration::from_micros(400), work: Decision(Moment::Midway, 40) },
+    Case { name: "decide at rest, 50 components", bar: Duration::from_micros(500), work: Decision(Moment::AtRest, 50) },
+    Case { name: AT_REST, bar: Duration::from_millis(1), work: Decision(Moment::AtRest, 100) },
+    Case { name: "decide midway, 50 components", bar: Duration::from_micros(500), work: Decision(Moment::Midway, 50) },
+    Case { name: MIDWAY, bar: Duration::from_millis(1), work: Decision(Moment::Midway, 100) },
 ];
 
-const AT_REST: &str = "decide at rest, 40 components";
-const MIDWAY: &str = "decide midway, 40 components";
+const AT_REST: &str = "decide at rest, 100 components";
+const MIDWAY: &str = "decide midway, 100 components";
 
 /// Pairs of cases of which the second has twice the components of the first:
 /// what is linear in them takes no more than twice as much.
 pub const DOUBLED: &[(&str, &str)] =
-    &[("decide at rest, 20 components", AT_REST), ("decide midway, 20 components", MIDWAY)];
+    &[("decide at rest, 50 components", AT_REST), ("decide midway, 50 components", MIDWAY)];
 
 /// The binary, with nothing of this process's environment or streams.
 fn windlass(arguments: &[&str]) -> Command {
