@@ -1,11 +1,15 @@
 //! Other formats turned into Packages, with a note on everything that could
 //! not be carried over. Pure: parsed documents in, Packages and notes out.
 
+pub mod argo;
 pub mod cozystack;
 pub mod flux;
+mod group;
 pub mod kubepkg;
 mod note;
 mod package_source;
+mod set;
+mod values;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -24,6 +28,8 @@ pub use note::{Note, NoteGroup, Severity, grouped};
 
 /// Namespace of imported Packages where neither the caller nor the input names one.
 pub const DEFAULT_NAMESPACE: &str = "default";
+/// Longest name of a component.
+const MAX_COMPONENT_NAME: usize = 53;
 
 /// One parsed document of the input.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,14 +55,14 @@ impl Document {
     }
 }
 
-/// What looking for the version of a chart directory gave.
+/// What looking for something among the files of the source gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChartLookup {
-    /// There is no chart root to look into.
+pub enum Lookup {
+    /// There is no directory to look into.
     NotLooked,
-    /// The version in its Chart.yaml.
+    /// It.
     Found(String),
-    /// There should be one, but there is not; says why.
+    /// It should be there, but is not; says why.
     Problem(String),
 }
 
@@ -68,8 +74,10 @@ pub struct Options<'a> {
     pub namespace: Option<Namespace>,
     /// Chosen variant by name of the package.
     pub variants: BTreeMap<String, String>,
-    /// Version of the chart in a directory of the source.
-    pub chart_version: &'a dyn Fn(&str) -> ChartLookup,
+    /// Version in the Chart.yaml of a directory of the source.
+    pub chart_version: &'a dyn Fn(&str) -> Lookup,
+    /// Text of a file of the source.
+    pub file: &'a dyn Fn(&str) -> Lookup,
 }
 
 /// Result of an import.
@@ -113,14 +121,16 @@ impl Imported {
         let said = |shape: &Violation| violations.iter().any(|known| is_about_the_same(&known.pointer, &shape.pointer));
         let shape: Vec<Violation> = shape(&package).into_iter().filter(|shape| !said(shape)).collect();
         violations.extend(shape);
+        let known = self.notes.len();
         for violation in violations {
-            self.violation(name, &package.spec, &violation);
+            self.violation(name, &package.spec, &violation, known);
         }
         self.packages.push(package);
     }
 
-    /// Says which rule a Package breaks, by its fields.
-    fn violation(&mut self, package: &str, spec: &PackageSpec, violation: &Violation) {
+    /// Says which rule a Package breaks, by its fields, unless one of the first
+    /// `known` notes has said more of the field already.
+    fn violation(&mut self, package: &str, spec: &PackageSpec, violation: &Violation, known: usize) {
         let field = violation.pointer.strip_prefix("/spec/").unwrap_or(&violation.pointer);
         let inside = field.strip_prefix("components/").map(|rest| rest.split_once('/').unwrap_or((rest, "")));
         let component =
@@ -132,6 +142,10 @@ impl Imported {
             None => (package.to_owned(), field),
         };
         let place = if field.is_empty() { String::new() } else { format!("{}: ", field.replace('/', ".")) };
+        let says = |note: &Note| note.subject == subject && !place.is_empty() && note.message.starts_with(&place);
+        if self.notes.iter().take(known).any(says) {
+            return;
+        }
         self.error(subject, format!("{place}{} ({})", violation.message, violation.code));
     }
 
@@ -140,9 +154,9 @@ impl Imported {
     fn chart_version(&mut self, subject: &str, component: &mut Component, version: &str, options: &Options<'_>) {
         let Some(path) = &component.path else { return };
         let (found, problem) = match (options.chart_version)(path) {
-            ChartLookup::Found(found) => (Some(found), None),
-            ChartLookup::NotLooked => (None, None),
-            ChartLookup::Problem(problem) => (None, Some(problem)),
+            Lookup::Found(found) => (Some(found), None),
+            Lookup::NotLooked => (None, None),
+            Lookup::Problem(problem) => (None, Some(problem)),
         };
         if let Some(problem) = problem {
             self.error(subject, format!("{problem}: chartVersion is {version} for want of a better one"));
@@ -212,6 +226,26 @@ struct ForeignSource<'a> {
 /// `install` where it says anything.
 fn stated(install: Install) -> Option<Install> {
     (install != Install::default()).then_some(install)
+}
+
+/// A path as seen from a directory of the source, both tidied; `None` if it leads
+/// out of the source.
+fn resolved(directory: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// A name of another format as that of a component.
+fn component_name(name: &str) -> String {
+    let label = name.replace('.', "-");
+    label.get(..MAX_COMPONENT_NAME).unwrap_or(&label).trim_end_matches('-').to_owned()
 }
 
 /// Joins a directory of the source and a path below it.

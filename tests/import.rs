@@ -9,16 +9,20 @@ use std::path::Path;
 use assert_cmd::Command;
 use rstest::rstest;
 use serde_json::Value;
-use windlass::import::{ChartLookup, Document, Imported, Options, Severity, cozystack, flux, kubepkg};
+use windlass::import::{Document, Imported, Lookup, Options, Severity, argo, cozystack, flux, kubepkg};
 use windlass::package::names::Namespace;
 use windlass::package::version::Version;
 use windlass::package::yaml;
+
+#[path = "import/applications.rs"]
+mod applications;
 
 #[derive(Clone, Copy)]
 enum Format {
     Cozystack,
     Kubepkg,
     Flux,
+    Argo,
 }
 
 fn documents(text: &str) -> Vec<Document> {
@@ -37,12 +41,14 @@ fn import_documents(format: Format, documents: &[Document], namespace: Option<&s
         version: Some(Version::parse("3.1.0").unwrap()),
         namespace: namespace.map(|namespace| Namespace::parse(namespace).unwrap()),
         variants: BTreeMap::new(),
-        chart_version: &|_| ChartLookup::NotLooked,
+        chart_version: &|_| Lookup::NotLooked,
+        file: &|_| Lookup::NotLooked,
     };
     match format {
         Format::Cozystack => cozystack::import(documents, &options),
         Format::Kubepkg => kubepkg::import(documents, &options),
         Format::Flux => flux::import(documents, &options),
+        Format::Argo => argo::import(documents, &options),
     }
 }
 
@@ -341,7 +347,7 @@ fn two_packages_of_one_name_are_never_one_file() {
 /// Where an object stands in a document: below values, and where nothing is
 /// carried over as a whole, fields are anybody's.
 fn object_pointers(value: &Value, at: &str, found: &mut Vec<String>) {
-    if at.ends_with("/values") {
+    if at.ends_with("/values") || at.ends_with("/valuesObject") {
         return;
     }
     match value {
@@ -372,6 +378,7 @@ fn as_in_notes(pointer: &str) -> String {
 #[rstest]
 #[case::kubepkg(Format::Kubepkg, KUBEPKG)]
 #[case::flux(Format::Flux, HELM_RELEASES)]
+#[case::argo(Format::Argo, applications::APPLICATIONS)]
 fn no_field_is_dropped_in_silence(#[case] format: Format, #[case] text: &str) {
     let clean = documents(text);
     let mut tried = 0;
@@ -420,6 +427,7 @@ fn chart_versions_are_read_below_the_chart_root() {
 #[rstest]
 #[case::cozystack("cozystack")]
 #[case::flux("flux")]
+#[case::argo("argo")]
 fn formats_without_a_version_ask_for_one(#[case] format: &str) {
     let root = tempfile::tempdir().unwrap();
     let output = windlass(root.path()).args(["import", format, "-"]).write_stdin("").assert().code(2);

@@ -11,7 +11,7 @@ use super::directory::Directory;
 use super::{Exit, Streams, output, paths};
 use crate::api::Package;
 use crate::import::{
-    ChartLookup, DEFAULT_NAMESPACE, Document, Imported, Options, Severity, cozystack, flux, grouped, kubepkg,
+    DEFAULT_NAMESPACE, Document, Imported, Lookup, Options, Severity, argo, cozystack, flux, grouped, kubepkg,
 };
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::{Report, Style, write_text};
@@ -34,6 +34,7 @@ Examples:
       --chart-root packages -o out
   kubectl get helmreleases,helmrepositories -A -o yaml | \\
       windlass import flux - --version 1.0.0 -n packages
+  windlass import argo apps --version 1.0.0 --chart-root . -o out
 
 Packages go to standard output or to -o; whatever could not be carried over is said on standard
 error. Exit code 1: something must be mended before the Packages are used."
@@ -47,13 +48,14 @@ pub struct Arguments {
     /// Version of Packages whose input has none, and of charts that --chart-root does not tell.
     #[arg(long, value_parser = Version::parse)]
     version: Option<Version>,
-    /// Directory that chart paths are relative to; chartVersion is read from the Chart.yaml there.
+    /// Directory that chart paths are relative to; chartVersion is read from the Chart.yaml there, values files that
+    /// are not in the chart's directory too.
     #[arg(long, value_name = "DIR")]
     chart_root: Option<PathBuf>,
     /// Variant of a package, instead of the one named default or the first.
     #[arg(long, value_name = "PKG=NAME", value_parser = variant)]
     variant: Vec<(String, String)>,
-    /// Namespace of the Packages. Default: that of the sources or HelmReleases.
+    /// Namespace of the Packages. Default: that of the sources, HelmReleases or Applications.
     #[arg(short, long, value_name = "NS", value_parser = Namespace::parse)]
     namespace: Option<Namespace>,
     /// Write one file per Package, all or none, instead of a stream.
@@ -69,6 +71,8 @@ enum Format {
     Kubepkg,
     /// Flux HelmReleases with their sources.
     Flux,
+    /// Argo CD Applications; sync waves become the order.
+    Argo,
 }
 
 fn variant(text: &str) -> Result<(String, String), String> {
@@ -80,6 +84,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let unversioned = match arguments.format {
         Format::Cozystack => Some("PackageSources of Cozystack"),
         Format::Flux => Some("HelmReleases"),
+        Format::Argo => Some("Applications"),
         Format::Kubepkg => None,
     };
     if let (Some(what), None) = (unversioned, &arguments.version) {
@@ -92,12 +97,14 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         version: arguments.version.clone(),
         namespace: arguments.namespace.clone(),
         variants: arguments.variant.iter().cloned().collect(),
-        chart_version: &|path| charts.as_ref().map_or(ChartLookup::NotLooked, |root| chart_version(root, path)),
+        chart_version: &|path| charts.as_ref().map_or(Lookup::NotLooked, |root| chart_version(root, path)),
+        file: &|path| charts.as_ref().map_or(Lookup::NotLooked, |root| file(root, path)),
     };
     let imported = match arguments.format {
         Format::Cozystack => cozystack::import(&documents, &options),
         Format::Kubepkg => kubepkg::import(&documents, &options),
         Format::Flux => flux::import(&documents, &options),
+        Format::Argo => argo::import(&documents, &options),
     };
     match &arguments.output {
         Some(directory) => output::write_files(&files(&imported.packages)?, directory)?,
@@ -134,23 +141,37 @@ fn read(from: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Option<Ve
     Ok((!failed).then_some(documents))
 }
 
-fn chart_version(root: &Directory, path: &str) -> ChartLookup {
+fn chart_version(root: &Directory, path: &str) -> Lookup {
     let Some(path) = RelativePath::parse(path) else {
-        return ChartLookup::Problem("the chart's path leads out of the source".to_owned());
+        return Lookup::Problem("the chart's path leads out of the source".to_owned());
     };
-    let file = format!("{}/Chart.yaml", path.as_str());
-    match root.kind(&file) {
-        Ok(Some(EntryKind::File)) => {}
-        Ok(_) => return ChartLookup::Problem("there is no Chart.yaml at its path below --chart-root".to_owned()),
-        Err(error) => return ChartLookup::Problem(format!("its Chart.yaml cannot be read: {error}")),
-    }
-    let bytes = match root.read(&file, yaml::MAX_FILE as u64) {
-        Ok(bytes) => bytes,
-        Err(error) => return ChartLookup::Problem(format!("its Chart.yaml cannot be read: {error}")),
+    let text = match text(root, &format!("{}/Chart.yaml", path.as_str())) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Lookup::Problem("there is no Chart.yaml at its path below --chart-root".to_owned()),
+        Err(error) => return Lookup::Problem(format!("its Chart.yaml cannot be read: {error}")),
     };
-    let chart = yaml::parse(&String::from_utf8_lossy(&bytes));
+    let chart = yaml::parse(&text);
     let version = chart.documents.first().and_then(|chart| chart.get("version")?.as_text().map(str::to_owned));
-    version.map_or_else(|| ChartLookup::Problem("its Chart.yaml has no version".to_owned()), ChartLookup::Found)
+    version.map_or_else(|| Lookup::Problem("its Chart.yaml has no version".to_owned()), Lookup::Found)
+}
+
+fn file(root: &Directory, path: &str) -> Lookup {
+    match text(root, path) {
+        Ok(Some(text)) => Lookup::Found(text),
+        Ok(None) => Lookup::Problem(format!("there is no {path} below --chart-root")),
+        Err(error) => Lookup::Problem(format!("{path} cannot be read: {error}")),
+    }
+}
+
+/// Text of a file, if there is one.
+fn text(root: &Directory, path: &str) -> io::Result<Option<String>> {
+    match root.kind(path)? {
+        Some(EntryKind::File) => {
+            let bytes = root.read(path, yaml::MAX_FILE as u64)?;
+            Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        }
+        _ => Ok(None),
+    }
 }
 
 fn values(packages: &[Package]) -> serde_json::Result<Vec<Value>> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Key;
 use super::release::Release;
+use crate::import::group::{common_words, connected};
 use crate::package::names::Namespace;
 
 /// HelmReleases that become one Package, in the order of the input.
@@ -20,24 +21,18 @@ pub(super) struct Group {
 /// Groups that `dependsOn` connects; without `gather` only within a namespace.
 pub(super) fn groups(keys: &[Key], releases: &BTreeMap<Key, Release>, gather: Option<&Namespace>) -> Vec<Group> {
     let position: BTreeMap<&Key, usize> = keys.iter().enumerate().map(|(index, key)| (key, index)).collect();
-    let mut leader: Vec<usize> = (0..keys.len()).collect();
+    let mut edges = Vec::new();
     for (key, release) in releases {
         for dependency in release.dependencies(key) {
             let together = gather.is_some() || dependency.namespace == key.namespace;
             if let (true, Some(&a), Some(&b)) = (together, position.get(key), position.get(&dependency)) {
-                let (a, b) = (root(&leader, a), root(&leader, b));
-                if let Some(slot) = leader.get_mut(a.max(b)) {
-                    *slot = a.min(b);
-                }
+                edges.push((a, b));
             }
         }
     }
-    let mut members: BTreeMap<usize, Vec<Key>> = BTreeMap::new();
-    for (index, key) in keys.iter().enumerate() {
-        members.entry(root(&leader, index)).or_default().push(key.clone());
-    }
     let mut groups = Vec::new();
-    for members in members.into_values() {
+    for set in connected(keys.len(), &edges) {
+        let members: Vec<Key> = set.into_iter().filter_map(|index| keys.get(index)).cloned().collect();
         let Some(first) = members.first() else { continue };
         let namespace = gather.map_or_else(|| first.namespace.clone(), ToString::to_string);
         let name = group_name(&members, &groups, &namespace);
@@ -46,25 +41,13 @@ pub(super) fn groups(keys: &[Key], releases: &BTreeMap<Key, Release>, gather: Op
     groups
 }
 
-fn root(leader: &[usize], mut node: usize) -> usize {
-    while let Some(&next) = leader.get(node).filter(|&&next| next != node) {
-        node = next;
-    }
-    node
-}
-
 /// The words that all members' names start with, else the first member's name,
 /// else that with its namespace: the first of these that is free.
 fn group_name(members: &[Key], taken: &[Group], namespace: &str) -> String {
     let Some(first) = members.first() else { return String::new() };
-    let words = |key: &Key| key.name.split('-').map(str::to_owned).collect::<Vec<_>>();
-    let mut common = words(first);
-    for member in members {
-        let equal = common.iter().zip(words(member)).take_while(|(a, b)| **a == *b).count();
-        common.truncate(equal);
-    }
+    let common = common_words(members.iter().map(|key| key.name.as_str()));
     let full = format!("{}-{}", first.namespace, first.name);
-    let candidates = [common.join("-"), first.name.clone(), full.clone()];
+    let candidates = [common, first.name.clone(), full.clone()];
     let free = |name: &String| {
         !name.is_empty() && !taken.iter().any(|group| group.name == *name && group.namespace == namespace)
     };

@@ -10,11 +10,8 @@ use super::wire::{DriftRule, ReleaseSpec};
 use super::{Key, release_name, report_ignored};
 use crate::api::{Component, DriftIgnore, Install, PackageSpec, SourceKind, SourceRef, Upgrade, UpgradeCrds};
 use crate::import::wire::Ignored;
-use crate::import::{Imported, Options, stated};
+use crate::import::{Imported, Options, component_name, stated};
 use crate::package::duration::GoDuration;
-
-/// Longest name of a component.
-const MAX_COMPONENT_NAME: usize = 53;
 
 /// A HelmRelease that was read.
 pub(super) struct Release {
@@ -186,11 +183,6 @@ impl Context<'_, '_> {
         }
         edges
     }
-}
-
-fn component_name(name: &str) -> String {
-    let label = name.replace('.', "-");
-    label.get(..MAX_COMPONENT_NAME).unwrap_or(&label).trim_end_matches('-').to_owned()
 }
 
 fn service_account(imported: &mut Imported, group: &Group, members: &[Member<'_>]) -> Option<String> {
