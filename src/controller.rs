@@ -18,6 +18,7 @@ mod metrics;
 mod needed;
 mod queue;
 mod reconcile;
+mod repeats;
 mod rollouts;
 mod selections;
 mod server;
@@ -43,6 +44,7 @@ use lease::{Election, Leadership};
 use metrics::{Ended, Metrics};
 use queue::Queue;
 use reconcile::{ReconcileError, Reconciler};
+use repeats::Repeats;
 use settings::Settings;
 use view::View;
 use watch::Watches;
@@ -141,7 +143,10 @@ async fn lead(
         }
     }
     if let Some(election) = election {
-        election.acquire().await;
+        tokio::select! {
+            ended = tasks.join_next() => return Err(task_ended(ended)),
+            () = election.acquire() => {}
+        }
     }
     let leadership = election.as_ref().map_or_else(Leadership::alone, Election::leadership);
     metrics.leads(true);
@@ -151,6 +156,7 @@ async fn lead(
         recorder: events::Recorder::new(accounts.own(), settings.identity.clone()),
         lookups: Arc::default(),
         selections: Arc::default(),
+        repeats: Repeats::default(),
         view: view.clone(),
         queue: queue.clone(),
         accounts,

@@ -43,6 +43,8 @@ pub struct Settings {
     pub requirements_settle: Duration,
     /// Whether the kind Package is being deleted.
     pub crd_terminating: bool,
+    /// `--require-service-account`.
+    pub require_service_account: bool,
 }
 
 impl Settings {
@@ -53,6 +55,7 @@ impl Settings {
             kubernetes: None,
             requirements_settle: Duration::from_secs(2),
             crd_terminating: false,
+            require_service_account: false,
         }
     }
 }

@@ -104,11 +104,38 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
     }
     match (&snapshot.package.definition, engine(snapshot)) {
         (Err(violations), _) => invalid(snapshot, violations, now),
+        (Ok(_), _) if acts_as(snapshot) == ActsAs::Nobody => {
+            let message = "serviceAccountName is required in this cluster";
+            hold(snapshot, Headline::new(Reason::InvalidSpec, message), now)
+        }
         (Ok(_), Err(headline)) => hold(snapshot, headline, now),
         (Ok(definition), Ok(engine)) => match Wanted::of(snapshot, definition, engine) {
             Err(error) => hold(snapshot, Headline::new(Reason::InvalidSpec, error.to_string()), now),
             Ok(wanted) => live(snapshot, definition, &wanted, now),
         },
+    }
+}
+
+/// As whom what belongs to a Package's releases is read and written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActsAs {
+    /// A ServiceAccount of the Package's namespace.
+    Account(String),
+    /// Windlass itself.
+    Windlass,
+    /// The cluster wants an account, and the Package names none.
+    Nobody,
+}
+
+/// The account that a Package names, else the default one, else Windlass itself,
+/// unless that is not allowed.
+pub fn acts_as(snapshot: &Snapshot) -> ActsAs {
+    let definition = snapshot.package.definition.as_ref().ok();
+    let stated = definition.and_then(|definition| definition.service_account.as_ref()).map(ToString::to_string);
+    match stated.or_else(|| snapshot.cluster.default_service_account.clone()) {
+        Some(account) => ActsAs::Account(account),
+        None if snapshot.cluster.require_service_account => ActsAs::Nobody,
+        None => ActsAs::Windlass,
     }
 }
 
@@ -130,11 +157,13 @@ pub fn refused(
     }
 }
 
-/// Whether the spec asks for something that no revision stands for yet.
-fn is_changed(snapshot: &Snapshot) -> bool {
+/// Whether the spec asks for something that no revision stands for yet, and that
+/// may start as far as its requirements go.
+fn is_about_to_change(snapshot: &Snapshot) -> bool {
     let (Ok(definition), Ok(engine)) = (&snapshot.package.definition, engine(snapshot)) else { return false };
     let wanted = Wanted::of(snapshot, definition, engine);
     wanted.is_ok_and(|wanted| snapshot.revisions.last().is_none_or(|latest| wanted.differs_from(latest)))
+        && !gate::waits_for_requirements(snapshot, definition)
 }
 
 /// Where to see who still applies what this Package is to take over.

@@ -6,6 +6,8 @@
 #[path = "stories/play.rs"]
 mod play;
 
+#[path = "stories/accounts.rs"]
+mod accounts;
 #[path = "stories/adoption.rs"]
 mod adoption;
 #[path = "stories/canaries.rs"]

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use kube::api::{ApiResource, DynamicObject};
 use kube::client::{Client, ClientBuilder};
 use kube::core::DynamicResourceScope;
+use kube::error::DiscoveryError;
 use kube::{Api, Config};
 use thiserror::Error;
 
@@ -16,7 +17,7 @@ use super::settings::REQUEST_TIMEOUT;
 #[derive(Debug, Error)]
 pub enum RequestError {
     /// The API server said no.
-    #[error("{0}")]
+    #[error("{}", plain(.0))]
     Refused(Box<kube::Error>),
     /// It did not answer in time.
     #[error("the API server did not answer within {}s", REQUEST_TIMEOUT.as_secs())]
@@ -35,9 +36,20 @@ impl RequestError {
         }
     }
 
-    /// Whether the object, or its kind, is not there.
+    /// Whether the object, or its kind, is not there. A group that is served
+    /// without the kind is no answer of the API server but of kube's discovery.
     pub fn is_not_found(&self) -> bool {
-        self.code() == Some(404)
+        let Self::Refused(error) = self else { return false };
+        match error.as_ref() {
+            kube::Error::Api(status) => status.code == 404,
+            kube::Error::Discovery(
+                DiscoveryError::MissingKind(_)
+                | DiscoveryError::MissingApiGroup(_)
+                | DiscoveryError::MissingResource(_)
+                | DiscoveryError::EmptyApiGroup(_),
+            ) => true,
+            _ => false,
+        }
     }
 
     /// Whether the object is not as it was expected. Where the uid is another
@@ -61,6 +73,14 @@ impl RequestError {
     /// Whether the account in use lacks a right.
     pub fn is_forbidden(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
+    }
+}
+
+/// What the API server has written for people; kube shows its whole answer.
+fn plain(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => other.to_string(),
     }
 }
 
@@ -147,5 +167,36 @@ pub fn typed_api<K: kube::Resource<DynamicType = ApiResource, Scope = DynamicRes
         Api::all_with(client, resource)
     } else {
         Api::namespaced_with(client, namespace, resource)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn refused(error: kube::Error) -> RequestError {
+        RequestError::Refused(Box::new(error))
+    }
+
+    fn answer(code: u16) -> kube::Error {
+        kube::Error::Api(Status { code, message: "said so".to_owned(), ..Status::default() }.boxed())
+    }
+
+    #[rstest]
+    #[case::answer(answer(404), true)]
+    #[case::kind_of_a_served_group(kube::Error::Discovery(DiscoveryError::MissingKind("a".to_owned())), true)]
+    #[case::group(kube::Error::Discovery(DiscoveryError::MissingApiGroup("a".to_owned())), true)]
+    #[case::unavailable(answer(503), false)]
+    #[case::refusal(answer(403), false)]
+    fn a_kind_that_is_not_served_is_not_found(#[case] error: kube::Error, #[case] expected: bool) {
+        assert_eq!(refused(error).is_not_found(), expected);
+    }
+
+    #[test]
+    fn people_read_what_was_written_for_them() {
+        assert_eq!(refused(answer(403)).to_string(), "said so");
     }
 }

@@ -311,10 +311,12 @@ impl Executor {
     async fn mark_volume_claim(&self, key: &ObjectKey, uid: &str, annotations: &Value) -> Result<Written, WriteError> {
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.account.clone(), &key.namespace);
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
-        bounded(claims.patch(&key.name, &ours(), &patch))
-            .await
-            .map(|_| Written::Other)
-            .map_err(|error| failed(&key.to_string(), error))
+        let claim = bounded(claims.patch(&key.name, &ours(), &patch)).await;
+        let claim = claim.map_err(|error| failed(&key.to_string(), error))?;
+        let mut object = serde_json::to_value(claim).unwrap_or_default().as_object().cloned().unwrap_or_default();
+        object.insert("apiVersion".to_owned(), key.api_version.clone().into());
+        object.insert("kind".to_owned(), key.kind.clone().into());
+        Ok(Written::Object(Box::new(Cached::new(object))))
     }
 
     /// As ourselves: the guard's policy lets nobody else through.

@@ -25,10 +25,10 @@ use crate::ready::evidence::Lookup;
 /// not be read, is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// An object, and who looks at it.
+/// An object, and who looks at it: an account of a namespace, or Windlass itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Watched {
-    account: Option<String>,
+    account: Option<(String, String)>,
     key: ObjectKey,
 }
 
@@ -47,8 +47,11 @@ impl Lookups {
         wanted: &[(Option<String>, Client, BTreeSet<ObjectKey>)],
         queue: &Arc<Queue>,
     ) -> BTreeMap<ObjectKey, Lookup> {
-        let watched =
-            |account: &Option<String>, key: &ObjectKey| Watched { account: account.clone(), key: key.clone() };
+        let (namespace, _) = package;
+        let watched = |account: &Option<String>, key: &ObjectKey| Watched {
+            account: account.as_ref().map(|name| (namespace.clone(), name.clone())),
+            key: key.clone(),
+        };
         let all = wanted.iter().flat_map(|(account, _, keys)| keys.iter().map(|key| watched(account, key))).collect();
         let mut watches = self.lock();
         watches.want(package, all);
@@ -64,14 +67,15 @@ impl Lookups {
     }
 
     /// What one of our own writes gave back is seen at once; the watch tells of
-    /// it later. An object that is known to be gone, or another one by now, stays so.
+    /// it later. An object that is known to be gone, or another one by now, stays
+    /// so, and whoever may not see it does not see it.
     pub fn note(&self, key: &ObjectKey, object: Map<String, Value>) {
-        let watched = Watched { account: None, key: key.clone() };
-        let mut watches = self.lock();
-        let Some(known) = watches.get_mut(&watched) else { return };
         let written = Lookup::Found(Value::Object(object));
-        if version_of_same(known, &written).is_some_and(|(known, written)| known < written) {
-            *known = written;
+        let mut watches = self.lock();
+        for (_, known) in watches.iter_mut().filter(|(watched, _)| watched.key == *key) {
+            if version_of_same(known, &written).is_some_and(|(known, written)| known < written) {
+                *known = written.clone();
+            }
         }
     }
 
@@ -236,6 +240,22 @@ mod tests {
             self.lookups.note(&self.key, object.as_object().cloned().unwrap());
             self.known()
         }
+    }
+
+    #[tokio::test]
+    async fn an_account_of_the_same_name_in_another_namespace_looks_for_itself() {
+        let looked = Looked::new(found("a", 11));
+        let client = || Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let look = |namespace: &str| {
+            let wanted = [(Some("packages".to_owned()), client(), BTreeSet::from([looked.key.clone()]))];
+            let package = (namespace.to_owned(), "p".to_owned());
+            looked.lookups.want(&package, &wanted, &looked.queue).remove(&looked.key).unwrap()
+        };
+        assert_eq!((look("one"), look("two")), (Lookup::Pending, Lookup::Pending));
+        let account = Some(("one".to_owned(), "packages".to_owned()));
+        let theirs = Watched { account, key: looked.key.clone() };
+        looked.lookups.set(&theirs, Lookup::Found(found("a", 12)), &looked.queue);
+        assert_eq!((look("one"), look("two")), (Lookup::Found(found("a", 12)), Lookup::Pending));
     }
 
     #[tokio::test]

@@ -30,6 +30,7 @@ struct Inner {
     due: BTreeMap<PackageKey, Instant>,
     busy: BTreeSet<PackageKey>,
     failures: BTreeMap<PackageKey, u32>,
+    rests: BTreeMap<PackageKey, Instant>,
 }
 
 impl Queue {
@@ -42,6 +43,7 @@ impl Queue {
     pub fn wake_after(&self, key: PackageKey, after: Duration) {
         let at = Instant::now() + after;
         let mut inner = self.lock();
+        let at = inner.rests.get(&key).map_or(at, |rest| at.max(*rest));
         let due = inner.due.entry(key).or_insert(at);
         *due = at.min(*due);
         drop(inner);
@@ -106,10 +108,27 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// Looks at a Package that have failed one after the other.
+    pub fn failures(&self, key: &PackageKey) -> u32 {
+        self.lock().failures.get(key).copied().unwrap_or(0)
+    }
+
+    /// Lets a Package rest, whatever happens to it: one that takes long to decide
+    /// about gets no more than its share of a worker.
+    pub fn rest(&self, key: &PackageKey, pause: Duration) {
+        let until = Instant::now() + pause;
+        let mut inner = self.lock();
+        inner.rests.insert(key.clone(), until);
+        if let Some(due) = inner.due.get_mut(key) {
+            *due = until.max(*due);
+        }
+    }
+
     /// The Package is gone.
     pub fn forget(&self, key: &PackageKey) {
         let mut inner = self.lock();
         inner.failures.remove(key);
+        inner.rests.remove(key);
         inner.due.remove(key);
     }
 
@@ -126,6 +145,7 @@ impl Inner {
         match next {
             Some((key, at)) if at <= Instant::now() => {
                 self.due.remove(&key);
+                self.rests.remove(&key);
                 self.busy.insert(key.clone());
                 Ok(key)
             }
@@ -138,6 +158,23 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_package_that_rests_is_not_woken_earlier() {
+        let queue = Queue::default();
+        let key: PackageKey = ("apps".into(), "slow".into());
+        let start = Instant::now();
+        queue.wake(key.clone());
+        queue.next().await;
+        queue.wake(key.clone());
+        queue.rest(&key, Duration::from_secs(8));
+        queue.done(&key);
+        queue.wake(key.clone());
+        assert_eq!((queue.next().await, start.elapsed()), (key.clone(), Duration::from_secs(8)));
+        queue.done(&key);
+        queue.wake(key.clone());
+        assert_eq!((queue.next().await, start.elapsed()), (key, Duration::from_secs(8)));
+    }
 
     fn key(name: &str) -> PackageKey {
         ("ns".into(), name.into())

@@ -1,6 +1,8 @@
 //! One look at a Package: snapshot, decide, act.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::api::ListParams;
@@ -14,6 +16,7 @@ use super::lease::Leadership;
 use super::lookups::Lookups;
 use super::metrics::Metrics;
 use super::queue::Queue;
+use super::repeats::Repeats;
 use super::selections::Selections;
 use super::store::PackageKey;
 use super::view::View;
@@ -21,8 +24,16 @@ use super::{access, rollouts};
 use crate::api::{PackageStatus, Reason};
 use crate::canary;
 use crate::package::names::NameError;
+use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
-use crate::rollout::{self, Decision, Found, Snapshot};
+use crate::rollout::{self, ActsAs, Decision, Found, Snapshot};
+
+/// Releases of others that are read at a time; few of them are kept.
+const FOREIGN_PAGE: u32 = 250;
+/// From when on a decision is long.
+const LONG_DECISION: Duration = Duration::from_secs(1);
+/// How many times as long as a long decision the Package then rests.
+const REST: u32 = 4;
 
 /// Everything one look needs.
 pub struct Reconciler {
@@ -32,6 +43,8 @@ pub struct Reconciler {
     pub queue: Arc<Queue>,
     /// Objects watched by name.
     pub lookups: Arc<Lookups>,
+    /// What was done over and over.
+    pub repeats: Repeats,
     /// Pods, revisions and nodes, while a DaemonSet is rolled out.
     pub selections: Arc<Selections>,
     /// As whom to act.
@@ -61,6 +74,12 @@ pub enum ReconcileError {
     /// The configuration of a client cannot be used.
     #[error("failed to act as the Package's account: {0}")]
     Client(#[from] kube::Error),
+    /// What was written is changed back.
+    #[error("{0}")]
+    Undone(String),
+    /// The decision itself failed.
+    #[error("the decision failed: {0}")]
+    Decision(#[from] tokio::task::JoinError),
     /// Somebody else leads by now.
     #[error("this process does not lead any more")]
     NotLeading,
@@ -78,12 +97,25 @@ impl Reconciler {
         };
         self.publish(key, &snapshot);
         if !self.view.knows_all_peers() {
-            self.queue.wake_after(key.clone(), std::time::Duration::from_millis(50));
+            self.queue.wake_after(key.clone(), Duration::from_millis(50));
             return Ok(());
         }
         snapshot.peers = self.view.peers(key);
         self.look_up(key, &mut snapshot).await?;
-        let decision = rollout::decide(&snapshot, Timestamp::now());
+        // Expressions of a Package may take long; nobody else waits for them.
+        let decide = move || {
+            let began = Instant::now();
+            let decision = rollout::decide(&snapshot, Timestamp::now());
+            (snapshot, decision, began.elapsed())
+        };
+        let (snapshot, decision, took) = tokio::task::spawn_blocking(decide).await?;
+        if took >= LONG_DECISION {
+            tracing::warn!(
+                seconds = took.as_secs(),
+                "a decision took long: the expressions of readyWhen cost too much"
+            );
+            self.queue.rest(key, took.saturating_mul(REST));
+        }
         let executor = self.executor(&snapshot)?;
         self.execute(key, &snapshot, &executor, decision).await
     }
@@ -92,6 +124,7 @@ impl Reconciler {
         self.view.forget(key);
         self.lookups.forget(key);
         self.selections.forget(key);
+        self.repeats.forget(key);
         self.queue.forget(key);
         self.metrics.forget(key);
         self.wake_related(key);
@@ -120,10 +153,17 @@ impl Reconciler {
             needs = rollout::needs(snapshot);
         }
         let own = needs.as_windlass.into_iter().chain(needs.daemon_sets.keys().cloned()).collect();
-        let account = account(snapshot);
-        let as_package = self.accounts.of(&key.0, account.as_deref())?;
-        let wanted = [(account, as_package, needs.as_package), (None, self.accounts.own(), own)];
+        let (mut wanted, mut denied) = (vec![(None, self.accounts.own(), own)], BTreeSet::new());
+        match rollout::acts_as(snapshot) {
+            ActsAs::Windlass => wanted.push((None, self.accounts.own(), needs.as_package)),
+            ActsAs::Account(account) => {
+                let client = self.accounts.of(&key.0, Some(&account))?;
+                wanted.push((Some(account), client, needs.as_package));
+            }
+            ActsAs::Nobody => denied = needs.as_package,
+        }
         snapshot.objects = self.lookups.want(key, &wanted, &self.queue);
+        snapshot.objects.extend(denied.into_iter().map(|key| (key, Lookup::Denied)));
         let selections = rollouts::selections(&needs.daemon_sets, &snapshot.objects);
         let selected = self.selections.want(key, &selections, &self.accounts.own(), &self.queue);
         snapshot.daemon_sets = rollouts::sights(&needs.daemon_sets, &snapshot.objects, &selected);
@@ -138,31 +178,42 @@ impl Reconciler {
         let resource = kind.resource();
         let namespace = self.watch_namespace.as_deref().unwrap_or_default();
         let objects = api(self.accounts.own(), namespace, &resource);
-        let list = bounded(objects.list(&ListParams::default())).await?;
         let own = rollout::peer(snapshot);
-        let found = list.items.into_iter().filter_map(|object| {
-            let mut value = serde_json::to_value(object).ok()?.as_object().cloned()?;
-            value.insert("apiVersion".into(), resource.api_version.clone().into());
-            value.insert("kind".into(), resource.kind.clone().into());
-            Some(value)
-        });
-        let found: Vec<Live> = found.map(Live::new).collect();
-        tracing::debug!(package = key.1, kind = kind.as_str(), found = found.len(), "looked for releases of others");
-        for live in found {
-            match rollout::sort(&own, &live) {
-                Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
-                    snapshot.children.push(live);
+        let mut page = ListParams::default().limit(FOREIGN_PAGE);
+        loop {
+            let list = bounded(objects.list(&page)).await?;
+            for object in list.items {
+                let Some(mut value) = serde_json::to_value(object).ok().and_then(|value| value.as_object().cloned())
+                else {
+                    continue;
+                };
+                value.insert("apiVersion".into(), resource.api_version.clone().into());
+                value.insert("kind".into(), resource.kind.clone().into());
+                let live = Live::new(value);
+                match rollout::sort(&own, &live) {
+                    Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
+                        snapshot.children.push(live);
+                    }
+                    Found::Other => snapshot.others.push(live),
+                    Found::Child | Found::Nothing => {}
                 }
-                Found::Other => snapshot.others.push(live),
-                Found::Child | Found::Nothing => {}
+            }
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => break,
             }
         }
+        tracing::debug!(package = key.1, kind = kind.as_str(), "looked for releases of others");
         Ok(())
     }
 
     fn executor(&self, snapshot: &Snapshot) -> Result<Executor, ReconcileError> {
         let namespace = snapshot.package.namespace.clone();
-        let account = self.accounts.of(&namespace, account(snapshot).as_deref())?;
+        let account = match rollout::acts_as(snapshot) {
+            ActsAs::Account(account) => self.accounts.of(&namespace, Some(&account))?,
+            // Nobody is asked to write anything for a Package that acts as nobody.
+            ActsAs::Windlass | ActsAs::Nobody => self.accounts.own(),
+        };
         Ok(Executor { own: self.accounts.own(), account, namespace, package: snapshot.package.name.clone() })
     }
 
@@ -185,10 +236,17 @@ impl Reconciler {
         match acted {
             Ok(()) => {}
             Err(ReconcileError::Write(error)) => {
-                self.tell(key, snapshot, executor, decision.status, &error).await?;
+                if let Some(reason) = reason_of(&error, self.queue.failures(key)) {
+                    self.tell(key, snapshot, executor, decision.status, reason, error.to_string()).await?;
+                }
                 return Err(error.into());
             }
             Err(error) => return Err(error),
+        }
+        if self.repeats.is_undone(key, &decision.actions) {
+            let message = undone(&decision.actions);
+            self.tell(key, snapshot, executor, decision.status, Reason::Conflict, message.clone()).await?;
+            return Err(ReconcileError::Undone(message));
         }
         if decision.status != snapshot.package.status {
             self.check_leadership()?;
@@ -234,16 +292,12 @@ impl Reconciler {
         snapshot: &Snapshot,
         executor: &Executor,
         status: PackageStatus,
-        error: &WriteError,
+        reason: Reason,
+        message: String,
     ) -> Result<(), ReconcileError> {
-        let reason = match error {
-            WriteError::Denied { .. } => Reason::AccessDenied,
-            WriteError::Invalid { .. } => Reason::InvalidSpec,
-            WriteError::Mismatch { .. } => Reason::GuardMismatch,
-            WriteError::Changed { .. } | WriteError::Failed { .. } => return Ok(()),
-        };
-        let status = rollout::refused(snapshot, status, reason, error.to_string(), Timestamp::now());
+        let status = rollout::refused(snapshot, status, reason, message, Timestamp::now());
         if status != snapshot.package.status {
+            self.check_leadership()?;
             self.taken(executor.status(&status).await?);
             self.metrics.wrote("Package");
         }
@@ -275,10 +329,28 @@ impl Reconciler {
     }
 }
 
-/// The account that the Package acts as: its own, else the default one.
-fn account(snapshot: &Snapshot) -> Option<String> {
-    let stated = snapshot.package.definition.as_ref().ok().and_then(|definition| definition.service_account.as_ref());
-    stated.map(ToString::to_string).or_else(|| snapshot.cluster.default_service_account.clone())
+/// Failures after the first until a write that only failed is told of: most
+/// succeed when they are tried again.
+const SILENT_FAILURES: u32 = 4;
+
+/// The reason under which a write that was not made is told; `None` while it may
+/// pass by itself.
+fn reason_of(error: &WriteError, failures: u32) -> Option<Reason> {
+    match error {
+        WriteError::Denied { .. } => Some(Reason::AccessDenied),
+        WriteError::Invalid { .. } => Some(Reason::InvalidSpec),
+        WriteError::Mismatch { .. } => Some(Reason::GuardMismatch),
+        WriteError::Changed { .. } => (failures >= SILENT_FAILURES).then_some(Reason::Conflict),
+        WriteError::Failed { .. } => (failures >= SILENT_FAILURES).then_some(Reason::Progressing),
+    }
+}
+
+/// Says what is written over and over.
+fn undone(actions: &[rollout::Action]) -> String {
+    let objects: BTreeSet<String> =
+        actions.iter().filter_map(rollout::Action::object).map(|key| key.to_string()).collect();
+    let objects = objects.into_iter().collect::<Vec<_>>().join(", ");
+    format!("{objects}: somebody else changes back what is written, such as an admission webhook: exempt these objects")
 }
 
 /// What an action is called in logs and metrics.

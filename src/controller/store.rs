@@ -20,12 +20,20 @@ pub struct Store {
 struct Inner {
     objects: BTreeMap<ObjectKey, Arc<Cached>>,
     by_package: HashMap<PackageKey, BTreeSet<ObjectKey>>,
-    /// uid of what last stood at a place and is gone: the answer to an own write
-    /// that arrives after the watch has told of the end brings nothing back.
-    gone: BTreeMap<ObjectKey, String>,
+    /// What last stood at a place and is gone: the answer to an own write that
+    /// arrives after the watch has told of the end brings nothing back.
+    gone: BTreeMap<ObjectKey, Gone>,
     /// Objects of the list that is being read, until it is complete.
     incoming: Option<BTreeSet<ObjectKey>>,
     synced: bool,
+}
+
+/// An object that was there, and the newest version it is known to have had.
+/// One that only lost our label comes back with a newer one.
+#[derive(Debug)]
+struct Gone {
+    uid: String,
+    version: u64,
 }
 
 /// Whether the store has changed.
@@ -61,9 +69,26 @@ impl Store {
         Taken::Yes
     }
 
-    /// Forgets an object.
+    /// Forgets an object that an own write has removed.
     pub fn remove(&self, key: &ObjectKey) {
-        self.write().forget(key);
+        let mut inner = self.write();
+        if let Some(uid) = inner.forget(key).as_ref().and_then(|object| object.uid()) {
+            // Nothing that is answered later is news of it.
+            inner.bury(key, uid, u64::MAX);
+        }
+    }
+
+    /// Forgets an object of which a watch has told the end, or that it left the
+    /// selection; another one that stands at its place by now stays.
+    pub fn remove_seen(&self, last: &Cached) {
+        let mut inner = self.write();
+        let key = last.key();
+        if inner.objects.get(key).is_some_and(|known| known.uid() == last.uid()) {
+            inner.forget(key);
+        }
+        if let Some(uid) = last.uid() {
+            inner.bury(key, uid, last.version());
+        }
     }
 
     /// A list begins.
@@ -124,18 +149,22 @@ const MOST_GONE: usize = 4096;
 
 impl Inner {
     fn is_gone(&self, object: &Cached) -> bool {
-        let uid = object.uid();
-        uid.is_some() && self.gone.get(object.key()).map(String::as_str) == uid
+        let gone = self.gone.get(object.key());
+        gone.is_some_and(|gone| object.uid() == Some(&gone.uid) && object.version() <= gone.version)
+    }
+
+    fn bury(&mut self, key: &ObjectKey, uid: &str, version: u64) {
+        if self.gone.len() >= MOST_GONE {
+            self.gone.clear();
+        }
+        self.gone.insert(key.clone(), Gone { uid: uid.to_owned(), version });
     }
 
     fn forget(&mut self, key: &ObjectKey) -> Option<Arc<Cached>> {
         self.unlink(key);
         let object = self.objects.remove(key)?;
-        if self.gone.len() >= MOST_GONE {
-            self.gone.clear();
-        }
         if let Some(uid) = object.uid() {
-            self.gone.insert(key.clone(), uid.to_owned());
+            self.bury(key, uid, object.version());
         }
         Some(object)
     }
@@ -193,6 +222,30 @@ mod tests {
         store.remove(&key_of_a);
         assert_eq!(store.put(object("a", 8, Some("p"))), Taken::No);
         assert_eq!((store.all().len(), store.of_package(&key()).len()), (0, 0));
+    }
+
+    #[test]
+    fn an_object_that_only_lost_our_label_comes_back_with_it() {
+        let store = Store::default();
+        store.put(object("a", 7, Some("p")));
+        store.remove_seen(&object("a", 8, Some("p")));
+        assert_eq!(store.put(object("a", 7, Some("p"))), Taken::No, "it came late");
+        assert_eq!(store.put(object("a", 9, Some("p"))), Taken::Yes);
+        assert_eq!(store.of_package(&key()).len(), 1);
+    }
+
+    #[test]
+    fn a_late_word_of_an_end_does_not_take_the_successor_away() {
+        let store = Store::default();
+        let next = json!({
+            "apiVersion": "v1", "kind": "Thing",
+            "metadata": {"name": "a", "namespace": "ns", "uid": "another", "resourceVersion": "9"},
+        });
+        store.put(object("a", 7, None));
+        store.put(Cached::new(next.as_object().unwrap().clone()));
+        store.remove_seen(&object("a", 8, None));
+        assert_eq!(store.all()[0].version(), 9);
+        assert_eq!(store.put(object("a", 8, None)), Taken::No);
     }
 
     #[test]

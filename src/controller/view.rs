@@ -202,7 +202,15 @@ impl View {
     pub fn peers(&self, key: &PackageKey) -> Vec<Peer> {
         let peers = lock(&self.peers);
         let others = peers.iter().filter(|(other, _)| *other != key);
-        others.map(|(other, peer)| Peer { still_for: self.still_for(other), ..peer.as_ref().clone() }).collect()
+        let as_seen = |(other, peer): (&PackageKey, &Arc<Peer>)| {
+            let mut peer = Peer { still_for: self.still_for(other), ..peer.as_ref().clone() };
+            if self.generation(other).is_some_and(|generation| generation != peer.generation) {
+                // What its new spec asks for is not known yet: whoever requires it waits.
+                (peer.open, peer.refused) = (true, false);
+            }
+            peer
+        };
+        others.map(as_seen).collect()
     }
 
     fn package(&self, key: &PackageKey, cached: &Cached) -> Result<PackageView, NameError> {
@@ -248,6 +256,10 @@ impl View {
         }
         readable.sort_by_key(RevisionView::number);
         (readable, unreadable)
+    }
+
+    fn generation(&self, key: &PackageKey) -> Option<i64> {
+        lock(&self.specs).get(key).map(|seen| seen.generation)
     }
 
     fn still_for(&self, key: &PackageKey) -> Duration {

@@ -14,6 +14,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::cached::Cached;
 use super::cluster::{RequestError, bounded};
@@ -29,6 +30,9 @@ use crate::package::version::Version;
 
 /// Objects per page of a list: more would leave garbage in the heap.
 const PAGE: u32 = 100;
+
+/// From when on an interruption of a watch is a gap in what was seen.
+const GAP: Duration = Duration::from_secs(10);
 
 /// Whom a change of an object concerns.
 struct Concerned {
@@ -83,10 +87,20 @@ impl Watches {
         }
         let store = self.view.store(kind);
         let mut events = std::pin::pin!(watcher(objects, config).default_backoff());
+        let mut interrupted: Option<Instant> = None;
         while let Some(event) = events.next().await {
             match event {
-                Ok(event) => self.take(kind, &store, event),
-                Err(error) => tracing::warn!(kind = kind.as_str(), %error, "watch interrupted"),
+                Ok(event) => {
+                    if interrupted.take().is_some_and(|since| since.elapsed() >= GAP) {
+                        // What happened meanwhile was not seen: no turn has used that time.
+                        self.view.watching_anew();
+                    }
+                    self.take(kind, &store, event);
+                }
+                Err(error) => {
+                    interrupted.get_or_insert_with(Instant::now);
+                    tracing::warn!(kind = kind.as_str(), %error, "watch interrupted");
+                }
             }
         }
     }
@@ -105,7 +119,7 @@ impl Watches {
             }
             Event::InitDone => store.end_list().iter().for_each(|gone| self.wake(kind, &Concerned::of(gone))),
             Event::Delete(object) => {
-                store.remove(object.key());
+                store.remove_seen(&object);
                 self.wake(kind, &Concerned::of(&object));
             }
         }
@@ -147,7 +161,13 @@ impl Watches {
         let mut present: BTreeSet<String> = BTreeSet::new();
         let mut tasks = JoinSet::new();
         let mut listed = false;
-        while let Some(event) = events.next().await {
+        loop {
+            // A watch of a kind never ends by itself: without it this process is blind.
+            let event = tokio::select! {
+                event = events.next() => event,
+                Some(_) = tasks.join_next() => return,
+            };
+            let Some(event) = event else { return };
             match event {
                 Ok(Event::Init) => (present, listed) = (BTreeSet::new(), false),
                 Ok(Event::InitApply(definition) | Event::Apply(definition)) => {

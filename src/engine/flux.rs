@@ -118,7 +118,9 @@ struct HelmReleaseSpec<'a> {
     upgrade: Upgrade,
     #[serde(skip_serializing_if = "Option::is_none")]
     drift_detection: Option<DriftDetection<'a>>,
-    wait_strategy: Named,
+    /// What reads the expressions; Flux 2.7 knows neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_strategy: Option<Named>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     health_check_exprs: &'a [HealthCheckExpr],
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -249,7 +251,7 @@ fn spec<'a>(
             remediation,
         },
         drift_detection: (!component.hook).then(|| drift_detection(component)),
-        wait_strategy: Named { name: "poller" },
+        wait_strategy: (!component.health_check_exprs.is_empty()).then_some(Named { name: "poller" }),
         health_check_exprs: &component.health_check_exprs,
         post_renderers: post_renderer::post_renderers(component, context.guard),
         values_from: component.values_from.iter().map(values_reference).collect(),

@@ -7,12 +7,13 @@ use crate::api::wellknown::{ANNOTATION_WAVE, ARGO_TRACKING_ID};
 
 /// Fields of a HelmRelease that may change without an upgrade of the release
 /// (seen on helm-controller 1.6.3: no new Helm revision).
-const FLUX_IN_PLACE: [&[&str]; 5] = [
+const FLUX_IN_PLACE: [&[&str]; 6] = [
     &["spec", "interval"],
     &["spec", "timeout"],
     &["spec", "serviceAccountName"],
     &["spec", "driftDetection"],
     &["spec", "healthCheckExprs"],
+    &["spec", "waitStrategy"],
 ];
 /// The same inside `install` and `upgrade`, where the stored object has them.
 const FLUX_ACTIONS: [&str; 2] = ["install", "upgrade"];

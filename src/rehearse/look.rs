@@ -168,7 +168,7 @@ impl Rehearsal {
             requirements_settle: self.settings.requirements_settle,
             identity: None,
             default_service_account: None,
-            require_service_account: false,
+            require_service_account: self.settings.require_service_account,
             watching_for: Duration::from_millis(self.now() - self.process.started),
         }
     }

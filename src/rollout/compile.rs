@@ -56,11 +56,6 @@ impl From<RenderError> for Missing {
 
 /// Compiles the next revision of a Package.
 pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Compiled {
-    let account = account(snapshot, definition);
-    if account.is_none() && snapshot.cluster.require_service_account {
-        let message = "serviceAccountName is required in this cluster".to_owned();
-        return Compiled::Refused { message };
-    }
     let number = snapshot.revisions.last().map_or(1, |latest| latest.number() + 1);
     let compiler = Compiler::new(snapshot, definition, wanted.engine, number);
     let known = Known::of(snapshot, wanted);

@@ -143,6 +143,47 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The object of an engine that it writes.
+    pub fn object(&self) -> Option<ObjectKey> {
+        match self {
+            Self::Apply { object, .. } => Some(super::live::key_of(object)),
+            Self::Patch { object, .. }
+            | Self::Operate { object, .. }
+            | Self::MarkVolumeClaim { object, .. }
+            | Self::Delete { object, .. } => Some(object.clone()),
+            Self::HoldPackage
+            | Self::ReleasePackage
+            | Self::CreateRevision(_)
+            | Self::HoldRevision { .. }
+            | Self::ReleaseRevision { .. }
+            | Self::DeleteRevision { .. }
+            | Self::Rollout(_) => None,
+        }
+    }
+
+    /// The same without what tells one state of the object from the next: two
+    /// actions that are alike do the same thing.
+    pub fn without_versions(&self) -> Self {
+        let mut action = self.clone();
+        match &mut action {
+            Self::Apply { precondition, .. } => *precondition = Precondition::Any,
+            Self::Patch { resource_version, .. } => *resource_version = None,
+            Self::Operate { resource_version, .. } => resource_version.clear(),
+            Self::HoldPackage
+            | Self::ReleasePackage
+            | Self::CreateRevision(_)
+            | Self::HoldRevision { .. }
+            | Self::ReleaseRevision { .. }
+            | Self::DeleteRevision { .. }
+            | Self::MarkVolumeClaim { .. }
+            | Self::Rollout(_)
+            | Self::Delete { .. } => {}
+        }
+        action
+    }
+}
+
 /// A transition of a DaemonSet's rollout, told of the DaemonSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutEvent {

@@ -49,6 +49,14 @@ fn refusals(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Re
     refuse_running_release(snapshot, wanted)
 }
 
+/// Whether a changed spec waits for its requirements, whatever others hold.
+pub(crate) fn waits_for_requirements(snapshot: &Snapshot, definition: &Definition) -> bool {
+    requirements(snapshot, definition)
+        .and_then(|()| excluded_by_requirers(snapshot, definition))
+        .and_then(|()| settle(snapshot, definition))
+        .is_err()
+}
+
 /// Judges a wanted state that differs from the latest revision.
 pub(crate) fn may_start(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
     refusals(snapshot, definition, wanted)?;
@@ -187,7 +195,7 @@ fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker
         let name = wanted.children().find(|(_, key)| peer.children.contains(key) && !standing.contains(key));
         let of_hooks = wanted.hooks().map(|hook| hook.release.clone());
         let mut claims = wanted.claims().chain(of_hooks);
-        let release = claims.find(|claim| peer.claims.contains(claim) && !held.contains(claim));
+        let release = claims.find(|claim| peer.has_claimed(snapshot, claim) && !held.contains(claim));
         let what = match (name, release) {
             (Some((component, key)), _) => format!("{key} of component `{component}`"),
             (None, Some(claim)) => format!("release {}/{}", claim.namespace, claim.name),
@@ -207,7 +215,7 @@ fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker
 
 /// Wanted releases that other Packages have, or ask for.
 pub(crate) fn held_by_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<Claim> {
-    let held = |claim: &Claim| snapshot.peers.iter().any(|peer| peer.claims.contains(claim));
+    let held = |claim: &Claim| snapshot.peers.iter().any(|peer| peer.has_claimed(snapshot, claim));
     wanted.claims().filter(held).collect()
 }
 

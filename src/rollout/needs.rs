@@ -24,8 +24,8 @@ pub struct Needs {
     pub guarded: BTreeSet<String>,
     /// What accounts have to be allowed to do for an uninstall.
     pub rights: BTreeSet<Right>,
-    /// Whether the spec asks for something new: then every release object of
-    /// the namespace is looked at once, for foreign ones at our places and for
+    /// Whether the spec asks for something new that its requirements let start:
+    /// then every release object is looked at, for foreign ones at our places and for
     /// those that are to be adopted.
     pub foreign_releases: bool,
 }
@@ -66,7 +66,8 @@ pub fn needs(snapshot: &Snapshot) -> Needs {
             needs.as_windlass.insert(compile::git_repository_key(snapshot, &source.name));
         }
     }
-    needs.foreign_releases = !snapshot.package.deleting && (super::is_changed(snapshot) || lacks_a_release(snapshot));
+    needs.foreign_releases =
+        !snapshot.package.deleting && (super::is_about_to_change(snapshot) || lacks_a_release(snapshot));
     needs.as_windlass.extend(super::owners_of_given(snapshot));
     needs.as_package.extend(volumes::needed(snapshot));
     canaries::needed(snapshot, &mut needs);

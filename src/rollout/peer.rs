@@ -1,5 +1,6 @@
 //! A Package as the others see it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::gate;
@@ -9,7 +10,7 @@ use super::release;
 use super::snapshot::{Peer, Required, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::ANNOTATION_ADOPT;
-use crate::api::{Engine, RevisionPhase};
+use crate::api::{Claim, Engine, RevisionPhase};
 use crate::engine::{ObjectKey, follower_name};
 use crate::package::definition::{ChartSource, Definition, Requirement};
 use crate::package::version::Version;
@@ -31,7 +32,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
     let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims());
     let hook_claims = wanted.iter().flat_map(|(_, wanted)| wanted.hooks()).map(|hook| hook.release.clone());
     let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
-    let held = own.iter().filter_map(|child| release::claim(child));
+    let held: BTreeSet<Claim> = own.iter().filter_map(|child| release::claim(child)).collect();
     let standing = own.iter().map(|child| child.key().clone());
     let followed = wanted.iter().filter(|_| changed).flat_map(|(definition, w)| followers(definition, w.engine));
     let deleting = snapshot.package.deleting;
@@ -47,10 +48,22 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         deleting,
         requires: definition.map(required).unwrap_or_default(),
         still_for: snapshot.package.still_for,
-        claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held).collect()),
+        generation: snapshot.package.generation,
+        claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held.iter().cloned()).collect()),
+        held: Arc::new(held),
         hook_claims: Arc::new(hook_claims.collect()),
         children: Arc::new(spec_children.filter(|_| !deleting).chain(standing).collect()),
         sources: Arc::new(sources(snapshot).chain(followed).collect()),
+    }
+}
+
+impl Peer {
+    /// Whether this Package, another one than that of the snapshot, claims a
+    /// release. Where the cluster wants accounts its tenants do not trust each
+    /// other: in another namespace only what runs counts, not what a spec says.
+    pub(crate) fn has_claimed(&self, snapshot: &Snapshot, claim: &Claim) -> bool {
+        let trusted = self.namespace == snapshot.package.namespace || !snapshot.cluster.require_service_account;
+        if trusted { self.claims.contains(claim) } else { self.held.contains(claim) }
     }
 }
 

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::live::Live;
 use super::operation;
 use super::release;
@@ -11,7 +13,8 @@ use super::replace::hand_over;
 use super::rights;
 use super::volumes;
 use super::work::Work;
-use crate::api::{Blocker, Engine, Reason};
+use crate::api::wellknown::{ARGO_SYNC_OPTIONS, HELM_RESOURCE_POLICY};
+use crate::api::{Blocker, Claim, Engine, Reason};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 
@@ -84,8 +87,9 @@ fn remove(work: &mut Work<'_>, child: &Live) -> String {
 /// A release that a component of another Package, which is not going away,
 /// claims is never uninstalled.
 pub(crate) fn is_claimed_elsewhere(work: &Work<'_>, child: &Live) -> bool {
-    release::claim(child)
-        .is_some_and(|claim| work.snapshot.peers.iter().any(|peer| !peer.deleting && peer.claims.contains(&claim)))
+    let snapshot = work.snapshot;
+    let claims = |claim: Claim| snapshot.peers.iter().any(|peer| !peer.deleting && peer.has_claimed(snapshot, &claim));
+    release::claim(child).is_some_and(claims)
 }
 
 /// A release that was taken over and has not moved since does not keep its data
@@ -148,8 +152,15 @@ fn left_behind(work: &Work<'_>) -> Option<String> {
     let remembered = gone.flat_map(|record| &record.objects);
     let left = remembered
         .filter_map(|text| read(text))
-        .find(|key| matches!(work.snapshot.objects.get(key), Some(Lookup::Found(_))))?;
+        .find(|key| matches!(work.snapshot.objects.get(key), Some(Lookup::Found(object)) if !is_kept(object)))?;
     Some(format!("{left}: still there although its release is gone"))
+}
+
+/// Whether the engine leaves an object behind because it says so itself.
+fn is_kept(object: &Value) -> bool {
+    let annotation = |name: &str| object["metadata"]["annotations"][name].as_str().unwrap_or_default();
+    annotation(HELM_RESOURCE_POLICY) == "keep"
+        || annotation(ARGO_SYNC_OPTIONS).split(',').any(|option| option.trim() == "Delete=false")
 }
 
 /// Objects that [`left_behind`] wants looked up.

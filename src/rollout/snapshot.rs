@@ -158,6 +158,10 @@ pub struct Peer {
     pub requires: Vec<Required>,
     /// For how long this process has seen no changed spec of it.
     pub still_for: Duration,
+    /// Generation of the spec that all this is about.
+    pub generation: i64,
+    /// Identities of the releases that its children hold.
+    pub held: Arc<BTreeSet<crate::api::Claim>>,
     /// Identities of the releases that its spec claims or its children hold.
     pub claims: Arc<BTreeSet<crate::api::Claim>>,
     /// Identities of the releases that its hooks install while they run.

@@ -60,9 +60,14 @@ impl Story {
     /// Never more nodes without a ready pod than the largest budget since the template came
     /// allows, and than were dead before. While nothing is to be replaced, no other than the one
     /// that is on record by then.
+    ///
+    /// The DaemonSet controller does not count a node whose pod went between its two looks at the
+    /// pods in one pass (`manage`, then `rollingUpdate`; pkg/controller/daemon of Kubernetes 1.36):
+    /// while it rolls, as many more may be down as had no pod at all when the next one went.
     fn judged(&self, dead: usize) -> Result<(), String> {
         let (mut ready, mut allowed, mut template) = (Ready::default(), usize::MAX, Value::Null);
         let (mut nodes, mut freeze) = (Nodes::default(), Freeze::default());
+        let mut uncounted = 0;
         for entry in &self.log {
             nodes.follow(entry)?;
             if entry.kind == DAEMON_SET {
@@ -79,7 +84,13 @@ impl Story {
             if allowed == usize::MAX {
                 continue;
             }
-            if down.len() > allowed + dead {
+            let excess = down.len().saturating_sub(allowed + dead);
+            uncounted = match excess {
+                0 => 0,
+                _ if freeze.frozen => uncounted,
+                _ => uncounted.max(ready.without_a_pod()),
+            };
+            if excess > uncounted {
                 let found = down.len();
                 return Err(format!(
                     "{found} nodes without a ready pod at {}, {allowed} allowed and {dead} dead",
@@ -150,6 +161,13 @@ impl Ready {
         }
         let has = |node: &&String| self.pods.values().any(|(own, ready)| own == *node && *ready);
         self.had.iter().filter(|node| !has(node)).cloned().collect()
+    }
+}
+
+impl Ready {
+    /// How many have no pod, not even one that is going.
+    fn without_a_pod(&self) -> usize {
+        self.had.iter().filter(|node| !self.pods.values().any(|(own, _)| own == *node)).count()
     }
 }
 

@@ -3,8 +3,9 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::sim::Verb;
 use windlass::sim::chart::{Outcome, Script, Template};
+use windlass::sim::store::Expected;
+use windlass::sim::{Key, Verb};
 
 use crate::play::{NAMESPACE, Play, at, component, package};
 
@@ -300,4 +301,49 @@ fn an_operation_that_never_ends_does_not_hold_an_uninstallation_up() {
     play.delete("app");
     play.until_gone("app");
     assert!(play.rehearsal.now() - began < 30_000, "{}", play.tell());
+}
+
+/// Whoever deletes the kind takes all Packages with it: nothing is uninstalled.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_package_whose_kind_goes_leaves_everything_running(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    let position = play.position();
+    play.rehearsal.settings.crd_terminating = true;
+    play.delete("app");
+    play.until_gone("app");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(gone(&play, position), Vec::<&str>::new());
+}
+
+/// Their namespace takes the children along; what they installed elsewhere stays.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_namespace_that_goes_leaves_what_runs_elsewhere(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let mut elsewhere = component("a", "1.0.0", &[]);
+    elsewhere["install"]["namespace"] = json!("elsewhere");
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "finalizers": ["kubernetes"]},
+    });
+    play.apply(&namespace);
+    play.commit("app", package("1.0.0", vec![elsewhere]));
+    play.until_ready("app");
+    let position = play.position();
+    let namespace = Key::new("v1", "Namespace", "", NAMESPACE);
+    play.rehearsal.world.store.delete("user", &namespace, &Expected::default()).unwrap();
+    play.delete("app");
+    play.until_gone("app");
+    let child = play.child("app", "a");
+    if play.object(&child).is_some() {
+        play.rehearsal.world.store.delete("namespace", &child, &Expected::default()).unwrap();
+    }
+    play.rehearsal.run_for(600_000);
+    assert!(play.object(&child).is_none(), "{}", play.tell());
+    assert_eq!(gone(&play, position), Vec::<&str>::new());
+    assert!(play.deployment("elsewhere", "a").is_some());
 }
