@@ -108,7 +108,13 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Looks at a Package that have failed one after the other.
+    /// Something was done for a Package: if the rest of the look fails, it is tried
+    /// again soon.
+    pub fn progressed(&self, key: &PackageKey) {
+        self.lock().failures.remove(key);
+    }
+
+    /// Looks at a Package that have failed one after the other, nothing being done.
     pub fn failures(&self, key: &PackageKey) -> u32 {
         self.lock().failures.get(key).copied().unwrap_or(0)
     }
@@ -158,6 +164,26 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_after_a_failure_grows_only_while_nothing_is_done() {
+        let queue = Queue::default();
+        let key: PackageKey = ("apps".into(), "db".into());
+        queue.wake(key.clone());
+        let mut pauses = Vec::new();
+        for progress in [false, false, false, true, false] {
+            let start = Instant::now();
+            queue.next().await;
+            pauses.push(start.elapsed());
+            if progress {
+                queue.progressed(&key);
+            }
+            queue.failed(&key, 0.5);
+        }
+        let pauses: Vec<u128> = pauses.iter().map(Duration::as_millis).collect();
+        assert_eq!(pauses, [0, 250, 500, 1000, 250]);
+        assert_eq!(queue.failures(&key), 2);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_package_that_rests_is_not_woken_earlier() {

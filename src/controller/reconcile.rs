@@ -228,9 +228,10 @@ impl Reconciler {
         for record in &decision.records {
             self.check_leadership()?;
             self.taken(executor.record(record).await?);
+            self.queue.progressed(key);
             self.metrics.wrote("PackageRevision");
         }
-        let acted = self.act(executor, &decision.actions).await;
+        let acted = self.act(key, executor, &decision.actions).await;
         // What is on record is told, whatever became of the actions: they are tried again.
         self.publish_events(snapshot, &decision).await;
         match acted {
@@ -264,11 +265,17 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn act(&self, executor: &Executor, actions: &[rollout::Action]) -> Result<(), ReconcileError> {
+    async fn act(
+        &self,
+        key: &PackageKey,
+        executor: &Executor,
+        actions: &[rollout::Action],
+    ) -> Result<(), ReconcileError> {
         for action in actions {
             self.check_leadership()?;
             tracing::info!(action = describe(action), "acting");
             self.taken(executor.act(action).await?);
+            self.queue.progressed(key);
             self.metrics.wrote(describe(action));
         }
         Ok(())

@@ -21,7 +21,7 @@ const RESPECT_IGNORE: &str = "RespectIgnoreDifferences=true";
 
 /// The stored release with those settings of a freshly rendered one that move
 /// nothing: timeout, retry, interval and drift settings, serviceAccountName,
-/// healthCheckExprs, and the wave. Everything else stays verbatim.
+/// healthCheckExprs, the project, and the wave. Everything else stays verbatim.
 ///
 /// Objects that are not a release of one engine are returned as they are.
 pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
@@ -41,6 +41,8 @@ pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
             }
         }
         "Application" => {
+            // What an Application may do is for whoever runs the cluster to say, now.
+            copy(fresh, &mut result, &["spec", "project"]);
             copy(fresh, &mut result, &["spec", "ignoreDifferences"]);
             copy_respect_ignore(fresh, &mut result);
         }

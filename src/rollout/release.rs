@@ -28,9 +28,11 @@ const LEFT_OUT: &[&[&str]] = &[
     &["spec", "serviceAccountName"],
     &["spec", "driftDetection"],
     &["spec", "healthCheckExprs"],
+    &["spec", "waitStrategy"],
     &["spec", "install", "strategy"],
     &["spec", "upgrade", "strategy"],
     &["spec", "upgrade", "crds"],
+    &["spec", "project"],
     &["spec", "ignoreDifferences"],
     &["spec", "syncPolicy", "syncOptions"],
 ];
@@ -328,7 +330,7 @@ pub(crate) fn keep_as_written(work: &mut Work<'_>, components: &[RecordedCompone
 }
 
 /// A release lives on its sources: one that somebody deleted is written again.
-fn keep_sources(work: &mut Work<'_>, component: &RecordedComponent) {
+pub(crate) fn keep_sources(work: &mut Work<'_>, component: &RecordedComponent) {
     for manifest in prepare::sources_of(component) {
         if work.source(Place::of(manifest)).is_some() {
             continue;

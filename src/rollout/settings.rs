@@ -10,7 +10,7 @@ use super::release;
 use super::snapshot::Snapshot;
 use super::work::Work;
 use crate::api::wellknown::ARGO_TRACKING_ID;
-use crate::api::{ComponentState, Reason, RevisionPhase};
+use crate::api::{ComponentState, Engine, Reason, RevisionPhase};
 use crate::engine::{Manifest, in_place, surplus};
 use crate::package::definition::Definition;
 use crate::package::names::hex;
@@ -46,13 +46,17 @@ fn fingerprint(snapshot: &Snapshot, definition: &Definition) -> String {
         .iter()
         .map(|component| (component.name.as_str(), &component.ignore, &component.health_check_exprs, &component.canary))
         .collect();
-    let settings = json!({
+    let mut settings = json!({
         "timeout": definition.upgrade.timeout.to_string(),
         "retries": definition.upgrade.retries,
         "account": account,
         "components": components,
         "tracking": snapshot.package.annotations.get(ARGO_TRACKING_ID),
     });
+    let on_argo = snapshot.revisions.last().is_some_and(|latest| latest.spec.engine == Engine::Argo);
+    if on_argo {
+        settings["project"] = snapshot.cluster.argo_project.as_str().into();
+    }
     hex(&settings.to_string(), DIGITS)
 }
 

@@ -5,6 +5,7 @@ use super::evidence::{self, Remembered};
 use super::hooks::{self, HookStanding};
 use super::operation;
 use super::prepare::{self, Prepared};
+use super::release;
 use super::replace;
 use super::turn::{self, Gate, Limits, Standing};
 use super::turns::{Turn, turns};
@@ -116,6 +117,9 @@ fn write(
     record: &mut ComponentRecord,
     later: &[&RecordedComponent],
 ) -> Remembered {
+    if record.moved {
+        release::keep_sources(work, component);
+    }
     if work.runs_wanted(component) && record.moved {
         return Remembered::Yes;
     }

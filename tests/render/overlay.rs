@@ -36,7 +36,9 @@ fn settings_that_move_nothing_are_taken_over_and_nothing_else() {
         }),
     );
     let result = in_place(&stored, &fresh);
-    for taken in ["spec.timeout", "spec.serviceAccountName", "spec.healthCheckExprs", "spec.driftDetection"] {
+    for taken in
+        ["spec.timeout", "spec.serviceAccountName", "spec.healthCheckExprs", "spec.waitStrategy", "spec.driftDetection"]
+    {
         assert_eq!(at(&result, taken), at(&fresh, taken), "{taken}");
         assert_ne!(at(&result, taken), at(&stored, taken), "{taken}");
     }
@@ -61,6 +63,15 @@ fn a_setting_that_is_gone_is_removed() {
     let stored = with(Engine::Flux, json!({"serviceAccountName": "one"}));
     let result = in_place(&stored, &with(Engine::Flux, json!({})));
     assert_eq!(at(&result, "spec.serviceAccountName"), Value::Null);
+}
+
+#[test]
+fn an_application_is_of_the_project_that_is_given_now() {
+    let fresh = with(Engine::Argo, json!({}));
+    let mut stored = fresh.clone().into_map();
+    stored["spec"]["project"] = json!("everything");
+    let result = in_place(&windlass::engine::Manifest::from_record(stored), &fresh);
+    assert_eq!(at(&result, "spec.project"), at(&fresh, "spec.project"));
 }
 
 #[test]

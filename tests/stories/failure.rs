@@ -417,3 +417,27 @@ fn a_rollback_that_fails_says_what_stopped_it_and_what_runs(#[case] engine: Engi
     let a = &play.status("app").components[0];
     assert!(a.message.as_deref().is_some_and(|message| message.contains("app-a")), "{a:?}");
 }
+
+/// A rollback leaves CRDs alone; that it said so to the engine moves nothing later.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn what_was_rolled_back_and_is_not_changed_does_not_move_with_the_next_version(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("z", "2.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    let spec = |version: &str, a: &str, z: &str| {
+        let mut spec = package(version, vec![component("a", a, &[]), component("z", z, &["a"])]);
+        spec["rollback"] = json!({"safe": true});
+        spec
+    };
+    play.commit("app", spec("1.0.0", "1.0.0", "1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0", "2.0.0", "2.0.0"));
+    play.until("app", "UpgradeRolledBack");
+    let position = play.position();
+    play.commit("app", spec("2.1.0", "1.0.0", "2.1.0"));
+    play.until_ready("app");
+    play.rehearsal.run_for(60_000);
+    assert_eq!(play.moves_since(position), ["app-z"], "{}", play.tell());
+}

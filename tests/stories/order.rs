@@ -3,11 +3,11 @@
 use rstest::rstest;
 use serde_json::json;
 use windlass::api::{ComponentState, Engine};
-use windlass::sim::Change;
 use windlass::sim::chart::{Outcome, Script};
 use windlass::sim::store::Expected;
+use windlass::sim::{Change, Key};
 
-use crate::play::{Play, REPOSITORY, at, component, kubevirt, kubevirt_script, package};
+use crate::play::{NAMESPACE, Play, REPOSITORY, at, component, kubevirt, kubevirt_script, package};
 
 #[rstest]
 #[case::flux(Engine::Flux)]
@@ -276,4 +276,28 @@ fn fields_that_are_ignored_no_longer_are_healed_again(#[case] engine: Engine, #[
     play.rehearsal.run_for(60_000);
     assert_eq!(play.object(&play.child("app", "a")).unwrap()["spec"], before, "{}", play.tell());
     assert_eq!(play.status("app").revision, Some(1));
+}
+
+/// Somebody removes the chart of the component whose turn it is.
+#[test]
+fn a_source_that_is_removed_during_a_turn_is_written_again() {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Succeeds, 60_000);
+    let mut play = Play::new(Engine::Flux, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    let moved = play.rehearsal.run_until(60_000, |rehearsal| {
+        let releases = rehearsal.world.store.log()[position..].iter();
+        releases.filter(|change| change.key.kind == "HelmRelease").any(|change| change.actor == "windlass")
+    });
+    assert!(moved, "{}", play.tell());
+    let release = play.object(&play.child("app", "a")).unwrap();
+    let name = at(release, "/spec/chartRef/name").as_str().unwrap().to_owned();
+    let chart = Key::new("source.toolkit.fluxcd.io/v1", "HelmChart", NAMESPACE, &name);
+    play.rehearsal.world.store.delete("user", &chart, &Expected::default()).unwrap();
+    play.rehearsal.run_for(5_000);
+    assert!(play.object(&chart).is_some(), "{}", play.tell());
+    play.until_ready("app");
 }

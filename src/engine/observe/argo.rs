@@ -125,8 +125,16 @@ pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proo
 
 /// Whether a live Application has the source of the wanted one and nothing beside:
 /// a value that somebody added is installed as well. True for every other kind.
+///
+/// What is done with CRDs does not count: a rollback leaves them alone, and says so.
 pub fn has_exact_source(wanted: &Map<String, Value>, live: &Map<String, Value>) -> bool {
-    let source = |object: &Map<String, Value>| object.get("spec").cloned().unwrap_or_default();
+    let source = |object: &Map<String, Value>| {
+        let mut spec = object.get("spec").cloned().unwrap_or_default();
+        if let Some(helm) = spec.pointer_mut("/source/helm").and_then(Value::as_object_mut) {
+            helm.remove("skipCrds");
+        }
+        spec
+    };
     text(wanted, &["kind"]) != Some("Application") || spec::same_sources(&source(wanted), &source(live))
 }
 
@@ -188,7 +196,11 @@ impl<'a> Application<'a> {
 
     fn state(&self, proof: &Proof) -> Answer {
         if text(self.object, &["status", "reconciledAt"]).is_none() {
-            let message = "Argo CD has not looked at it yet".to_owned();
+            let namespace = text(self.object, &["metadata", "namespace"]).unwrap_or_default();
+            let message = format!(
+                "Argo CD has not looked at it yet; if it never does, namespace {namespace} is not among its \
+                 application.namespaces"
+            );
             return (ReleaseState::Queued, None, message);
         }
         if let Some(answer) = self.busy_elsewhere() {

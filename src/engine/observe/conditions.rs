@@ -11,6 +11,7 @@ pub(super) struct Condition<'a> {
     pub reason: &'a str,
     pub message: &'a str,
     pub observed_generation: Option<i64>,
+    pub last_transition_time: &'a str,
 }
 
 impl Condition<'_> {
@@ -41,6 +42,7 @@ pub(super) fn find<'a>(object: &'a Map<String, Value>, condition: &str) -> Optio
         reason: text(found, "reason"),
         message: text(found, "message"),
         observed_generation: found.get("observedGeneration").and_then(Value::as_i64),
+        last_transition_time: text(found, "lastTransitionTime"),
     })
 }
 

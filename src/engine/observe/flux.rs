@@ -9,10 +9,12 @@
 #[cfg(test)]
 mod tests;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::conditions::{Condition, find};
 use super::{bare_version, integer, name, quote, release, written};
+use crate::package::duration::GoDuration;
 use crate::ready::release::{Failure, Release, ReleaseState, Trouble, Wanted, text};
 
 /// What a HelmRelease says about a release.
@@ -163,7 +165,10 @@ impl<'a> HelmRelease<'a> {
     fn queued(&self) -> String {
         let busy = self.reconciling.filter(|found| found.is_true() && !found.message.is_empty());
         match busy {
-            Some(busy) => format!("{}: Flux finishes what it began before: {}", name(self.object), quote(busy.message)),
+            Some(busy) => {
+                let until = end_of_action(&busy).map(|end| format!(", which ends at {end}")).unwrap_or_default();
+                format!("{}: Flux finishes what it began before: {}{until}", name(self.object), quote(busy.message))
+            }
             None => format!("{}: Flux has not begun yet", name(self.object)),
         }
     }
@@ -182,6 +187,14 @@ impl<'a> HelmRelease<'a> {
         };
         format!("{}: {told}", name(self.object))
     }
+}
+
+/// When the timeout of the action that is under way has passed: helm-controller
+/// says how long it is and, since the condition changes with the action, from when.
+fn end_of_action(busy: &Condition<'_>) -> Option<Timestamp> {
+    let (_, timeout) = busy.message.rsplit_once("with timeout of ")?;
+    let began: Timestamp = busy.last_transition_time.parse().ok()?;
+    began.checked_add(GoDuration::parse(timeout.trim()).ok()?.get()).ok()
 }
 
 fn stated(text: &str) -> Option<&str> {

@@ -198,7 +198,10 @@ fn an_application_that_was_never_looked_at_is_not_asked_for_anything(
 ) {
     let seen = look(with(ready, pointer, value), &asked());
     assert_eq!((seen.release.state, seen.need), (ReleaseState::Queued, None));
-    assert_eq!(seen.release.message, "Application/pkg-app: Argo CD has not looked at it yet");
+    assert_eq!(
+        seen.release.message,
+        "Application/pkg-app: Argo CD has not looked at it yet; if it never does, namespace packages is not among its application.namespaces"
+    );
 }
 
 #[rstest]

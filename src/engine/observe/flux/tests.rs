@@ -232,6 +232,13 @@ fn an_invalid_spec_is_named(ready: Value) {
 #[case::old_failure(&[condition("Ready", "False", "UpgradeFailed", 4)], None)]
 #[case::old_stall(&[condition("Stalled", "True", "RetriesExceeded", 4)], None)]
 #[case::old_wait(&[condition("Reconciling", "True", "Progressing", 4)], Some("Flux finishes what it began before: Progressing at length"))]
+#[case::old_action(
+    &[json!({
+        "type": "Reconciling", "status": "True", "reason": "Progressing", "observedGeneration": 4,
+        "message": "Running 'upgrade' action with timeout of 1m30s", "lastTransitionTime": "2026-01-02T03:04:05Z",
+    })],
+    Some("Flux finishes what it began before: Running 'upgrade' action with timeout of 1m30s, which ends at 2026-01-02T03:05:35Z")
+)]
 #[case::no_generation(&[json!({"type": "Ready", "status": "True"})], None)]
 fn a_new_spec_is_queued_until_the_engine_begins(
     ready: Value,
