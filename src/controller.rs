@@ -12,8 +12,8 @@ mod events;
 mod execute;
 mod guards;
 pub(crate) mod kinds;
-mod lease;
-mod lookups;
+pub(crate) mod lease;
+pub(crate) mod lookups;
 mod metrics;
 mod needed;
 mod queue;
@@ -93,7 +93,7 @@ pub async fn run(config: Config, settings: Settings) -> Result<(), ControllerErr
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut election = settings.lease_namespace.as_deref().map(|namespace| {
         let leases: Api<Lease> = Api::namespaced(accounts.own(), namespace);
-        Election::new(leases, settings.identity.clone())
+        Election::new(leases, settings.lease_name.clone(), settings.identity.clone())
     });
     let lead = lead(&mut tasks, &mut election, accounts, view, queue, metrics, settings);
     let outcome = tokio::select! {

@@ -16,6 +16,8 @@ mod canaries;
 mod failure;
 #[path = "stories/hooks.rs"]
 mod hooks;
+#[path = "stories/hostile.rs"]
+mod hostile;
 #[path = "stories/order.rs"]
 mod order;
 #[path = "stories/ownership.rs"]

@@ -10,7 +10,6 @@ pub mod why;
 use std::error::Error as _;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use kube::api::DynamicObject;
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
@@ -131,7 +130,7 @@ impl Cluster {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &Kind::Package.resource());
         match bounded(api.get(name)).await {
             Ok(found) => Ok(Some(found.data)),
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if error.is_not_found() && !error.is_kind_unknown() => Ok(None),
             Err(error) => Err(self.explain(error, name)),
         }
     }
@@ -142,7 +141,8 @@ impl Cluster {
     /// When they cannot be read.
     pub async fn revisions(&self, package: &str) -> anyhow::Result<Vec<PackageRevision>> {
         let api: Api<PackageRevision> = Api::namespaced(self.client.clone(), &self.namespace);
-        let list = bounded(api.list(&kube::api::ListParams::default())).await.context("cannot read the revisions")?;
+        let list = bounded(api.list(&kube::api::ListParams::default())).await;
+        let list = list.map_err(|error| listed(error, "cannot read the revisions"))?;
         let mut revisions: Vec<_> = list.items.into_iter().filter(|found| found.spec.package == package).collect();
         revisions.sort_by_key(|revision| revision.spec.number);
         Ok(revisions)
@@ -162,15 +162,26 @@ impl Cluster {
     }
 
     fn explain(&self, error: RequestError, package: &str) -> anyhow::Error {
-        if error.is_not_found() {
-            anyhow::anyhow!(
-                "there is no Package {}/{package} (`windlass status -A` shows all, and `windlass crds` prints the kinds)",
-                self.namespace
-            )
+        if error.is_kind_unknown() {
+            not_installed()
+        } else if error.is_not_found() {
+            anyhow::anyhow!("there is no Package {}/{package} (`windlass status -A` shows all)", self.namespace)
         } else {
             anyhow::Error::from(error).context(format!("cannot use Package {}/{package}", self.namespace))
         }
     }
+}
+
+fn listed(error: RequestError, what: &'static str) -> anyhow::Error {
+    if error.is_kind_unknown() { not_installed() } else { anyhow::Error::from(error).context(what) }
+}
+
+/// The kinds of Windlass are missing.
+fn not_installed() -> anyhow::Error {
+    anyhow::anyhow!(
+        "this cluster does not know Packages: install their kinds with `windlass crds | kubectl apply --server-side -f -`, \
+         or choose another cluster with --context"
+    )
 }
 
 /// A token that differs from every earlier one.

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use super::cluster::infer;
 use super::{Exit, Streams};
 use crate::api::Engine;
-use crate::controller::{self, settings::Settings};
+use crate::controller::{self, lease, settings::Settings};
 use crate::package::duration::GoDuration;
 
 #[derive(Debug, clap::Args)]
@@ -39,6 +39,9 @@ pub struct Arguments {
     /// Namespace of the Lease that elects the leader; empty: no election.
     #[arg(long, env = "WINDLASS_LEASE_NAMESPACE", default_value = "windlass-system")]
     lease_namespace: String,
+    /// Name of that Lease. Controllers that watch different namespaces need different ones.
+    #[arg(long, env = "WINDLASS_LEASE_NAME", default_value = lease::NAME)]
+    lease_name: String,
     /// Name this process holds the Lease under. Default: the host's, with what tells processes apart.
     #[arg(long, env = "WINDLASS_IDENTITY", default_value_t = identity(), hide_default_value = true)]
     identity: String,
@@ -85,6 +88,7 @@ pub fn run(arguments: &Arguments, _streams: &mut Streams<'_>) -> anyhow::Result<
         requirements_settle: arguments.requirements_settle,
         concurrency: arguments.concurrency,
         lease_namespace: Some(arguments.lease_namespace.clone()).filter(|namespace| !namespace.is_empty()),
+        lease_name: arguments.lease_name.clone(),
         identity: arguments.identity.clone(),
         listen: arguments.listen,
     };

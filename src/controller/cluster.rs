@@ -52,6 +52,17 @@ impl RequestError {
         }
     }
 
+    /// Whether the API server does not serve the kind: it names no object then.
+    pub fn is_kind_unknown(&self) -> bool {
+        let Self::Refused(error) = self else { return false };
+        match error.as_ref() {
+            kube::Error::Api(status) => {
+                status.code == 404 && status.details.as_ref().is_none_or(|details| details.name.is_empty())
+            }
+            _ => self.is_not_found(),
+        }
+    }
+
     /// Whether the object is not as it was expected. Where the uid is another
     /// one the API server may say that it cannot be changed.
     pub fn is_conflict(&self) -> bool {
@@ -193,6 +204,14 @@ mod tests {
     #[case::refusal(answer(403), false)]
     fn a_kind_that_is_not_served_is_not_found(#[case] error: kube::Error, #[case] expected: bool) {
         assert_eq!(refused(error).is_not_found(), expected);
+    }
+
+    #[test]
+    fn an_object_that_is_not_there_is_told_from_a_kind_that_is_not_served() {
+        let named = serde_json::from_value(serde_json::json!({"name": "db"})).unwrap();
+        let object = Status { code: 404, details: Some(named), ..Status::default() };
+        assert!(!refused(kube::Error::Api(object.boxed())).is_kind_unknown());
+        assert!(refused(answer(404)).is_kind_unknown());
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub const DURATION: Duration = Duration::from_secs(15);
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause between tries.
 pub const RETRY: Duration = Duration::from_secs(2);
-/// Name of the Lease.
+/// Name of the Lease, unless another one is given.
 pub const NAME: &str = "windlass";
 
 /// What this process knows of a Lease: the transitions are pure.
@@ -137,14 +137,15 @@ impl Leadership {
 /// The election of one process.
 pub struct Election {
     leases: Api<Lease>,
+    name: String,
     state: LeaseState,
     leadership: Leadership,
 }
 
 impl Election {
-    /// Takes part under an identity.
-    pub fn new(leases: Api<Lease>, identity: String) -> Self {
-        Self { leases, state: LeaseState::new(identity), leadership: Leadership::none() }
+    /// Takes part in the election of a Lease's name, under an identity.
+    pub fn new(leases: Api<Lease>, name: String, identity: String) -> Self {
+        Self { leases, name, state: LeaseState::new(identity), leadership: Leadership::none() }
     }
 
     /// What others ask before they write.
@@ -185,7 +186,7 @@ impl Election {
     /// before the write is sent.
     async fn attempt(&mut self) -> bool {
         let at = Instant::now();
-        let lease = match bounded(self.leases.get_opt(NAME)).await {
+        let lease = match bounded(self.leases.get_opt(&self.name)).await {
             Ok(lease) => lease,
             Err(error) => {
                 tracing::warn!(%error, "the lease cannot be read");
@@ -216,11 +217,11 @@ impl Election {
 
     async fn write(&self, spec: LeaseSpec, version: Option<String>) -> Result<Lease, RequestError> {
         let metadata =
-            ObjectMeta { name: Some(NAME.to_owned()), resource_version: version.clone(), ..ObjectMeta::default() };
+            ObjectMeta { name: Some(self.name.clone()), resource_version: version.clone(), ..ObjectMeta::default() };
         let lease = Lease { metadata, spec: Some(spec) };
         let parameters = PostParams::default();
         match version {
-            Some(_) => bounded(self.leases.replace(NAME, &parameters, &lease)).await,
+            Some(_) => bounded(self.leases.replace(&self.name, &parameters, &lease)).await,
             None => bounded(self.leases.create(&parameters, &lease)).await,
         }
     }

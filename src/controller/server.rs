@@ -76,6 +76,7 @@ mod tests {
             requirements_settle: Duration::ZERO,
             concurrency: 1,
             lease_namespace: None,
+            lease_name: String::new(),
             identity: String::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         }

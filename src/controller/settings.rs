@@ -24,6 +24,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// Namespace of the Lease; `None`: no election, this is the only controller.
     pub lease_namespace: Option<String>,
+    /// Name of the Lease.
+    pub lease_name: String,
     /// Name this process holds the Lease under.
     pub identity: String,
     /// Where health and metrics are served.

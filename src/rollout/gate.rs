@@ -16,6 +16,7 @@ use crate::package::definition::{Definition, Requirement};
 use crate::package::names::PackageName;
 use crate::package::range::Range;
 use crate::package::version::Version;
+use crate::ready::evidence::Entry;
 
 /// Why a changed spec does not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,7 @@ pub(crate) fn is_refused(snapshot: &Snapshot, definition: &Definition, wanted: &
 }
 
 fn refusals(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
+    refuse_expressions(definition)?;
     let history = History::new(&snapshot.revisions);
     if let Some(verified) = history.verified() {
         refuse_path(definition, verified)?;
@@ -64,6 +66,21 @@ pub(crate) fn may_start(snapshot: &Snapshot, definition: &Definition, wanted: &W
     requirements(snapshot, definition)?;
     excluded_by_requirers(snapshot, definition)?;
     settle(snapshot, definition)
+}
+
+/// An expression that cannot be evaluated would be found out only once its
+/// component has moved.
+fn refuse_expressions(definition: &Definition) -> Result<(), Held> {
+    for component in &definition.components {
+        let entries = component.ready_when.iter().enumerate();
+        if let Some((index, error)) =
+            entries.filter_map(|(index, entry)| Some((index, Entry::parse(entry).err()?))).next()
+        {
+            let message = format!("component `{}`: readyWhen {index}: {error}", component.name);
+            return Err(Held::refused(Reason::InvalidSpec, message));
+        }
+    }
+    Ok(())
 }
 
 fn refuse_path(definition: &Definition, verified: &RevisionView) -> Result<(), Held> {

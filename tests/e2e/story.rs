@@ -60,14 +60,9 @@ impl Story {
     /// Never more nodes without a ready pod than the largest budget since the template came
     /// allows, and than were dead before. While nothing is to be replaced, no other than the one
     /// that is on record by then.
-    ///
-    /// The DaemonSet controller does not count a node whose pod went between its two looks at the
-    /// pods in one pass (`manage`, then `rollingUpdate`; pkg/controller/daemon of Kubernetes 1.36):
-    /// while it rolls, as many more may be down as had no pod at all when the next one went.
     fn judged(&self, dead: usize) -> Result<(), String> {
         let (mut ready, mut allowed, mut template) = (Ready::default(), usize::MAX, Value::Null);
         let (mut nodes, mut freeze) = (Nodes::default(), Freeze::default());
-        let mut uncounted = 0;
         for entry in &self.log {
             nodes.follow(entry)?;
             if entry.kind == DAEMON_SET {
@@ -84,13 +79,7 @@ impl Story {
             if allowed == usize::MAX {
                 continue;
             }
-            let excess = down.len().saturating_sub(allowed + dead);
-            uncounted = match excess {
-                0 => 0,
-                _ if freeze.frozen => uncounted,
-                _ => uncounted.max(ready.without_a_pod()),
-            };
-            if excess > uncounted {
+            if down.len() > allowed + dead {
                 let found = down.len();
                 return Err(format!(
                     "{found} nodes without a ready pod at {}, {allowed} allowed and {dead} dead",
@@ -131,15 +120,31 @@ impl Story {
 }
 
 /// Nodes that have had a ready pod, and whether they have one now.
+///
+/// The DaemonSet controller does not count a node whose pod went between its two looks at the
+/// pods in one pass (`manage`, then `rollingUpdate`; pkg/controller/daemon of Kubernetes 1.36), so
+/// that one more goes now and then. While it rolls, nodes that had no pod at all when the next one
+/// went are not counted here either.
 #[derive(Default)]
 struct Ready {
-    pods: BTreeMap<String, (String, bool)>,
+    pods: BTreeMap<String, OnNode>,
     had: BTreeSet<String>,
+    uncounted: BTreeSet<String>,
+    rolls: bool,
+}
+
+struct OnNode {
+    node: String,
+    ready: bool,
+    going: bool,
 }
 
 impl Ready {
     /// Those that have none. A node that is gone counts no more.
     fn follow(&mut self, entry: &Entry) -> BTreeSet<String> {
+        if entry.kind == DAEMON_SET {
+            self.rolls = budget(&entry.object) != "frozen";
+        }
         if entry.kind == "Node" && entry.change == Change::Deleted {
             self.had.remove(&entry.name);
         }
@@ -152,22 +157,22 @@ impl Ready {
                     self.pods.remove(&entry.name);
                 }
                 Change::Added | Change::Modified => {
-                    self.pods.insert(entry.name.clone(), (node.clone(), ready));
+                    let before = self.pods.get(&entry.name);
+                    if self.rolls && going && before.is_some_and(|pod| !pod.going) {
+                        let has_a_pod = |node: &&String| self.pods.values().any(|pod| pod.node == **node);
+                        self.uncounted.extend(self.had.iter().filter(|node| !has_a_pod(node)).cloned());
+                    }
+                    self.pods.insert(entry.name.clone(), OnNode { node: node.clone(), ready, going });
                 }
             }
             if ready {
+                self.uncounted.remove(&node);
                 self.had.insert(node);
             }
         }
-        let has = |node: &&String| self.pods.values().any(|(own, ready)| own == *node && *ready);
-        self.had.iter().filter(|node| !has(node)).cloned().collect()
-    }
-}
-
-impl Ready {
-    /// How many have no pod, not even one that is going.
-    fn without_a_pod(&self) -> usize {
-        self.had.iter().filter(|node| !self.pods.values().any(|(own, _)| own == *node)).count()
+        let has = |node: &&String| self.pods.values().any(|pod| pod.node == **node && pod.ready);
+        let down = self.had.iter().filter(|node| !has(node)).filter(|node| !self.uncounted.contains(*node));
+        down.cloned().collect()
     }
 }
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 
-use super::{Cluster, ClusterArguments, block_on};
+use super::{Cluster, ClusterArguments, block_on, listed, not_installed};
 use crate::api::Package;
 use crate::cli::{Exit, Streams};
 use crate::controller::cluster::bounded;
+use crate::controller::lookups::refusal;
 use crate::report::status;
 
 const EXAMPLES: &str = "\
@@ -53,7 +53,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             Some(name) => vec![cluster.package(name).await?],
             None => {
                 let api = cluster.packages(namespace(arguments, &cluster));
-                bounded(api.list(&ListParams::default())).await.context("cannot list the Packages")?.items
+                let list = bounded(api.list(&ListParams::default())).await;
+                list.map_err(|error| listed(error, "cannot list the Packages"))?.items
             }
         };
         if packages.is_empty() {
@@ -91,17 +92,18 @@ async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<
     };
     let mut events = std::pin::pin!(watcher(cluster.packages(namespace(arguments, cluster)), config).default_backoff());
     let mut known: BTreeMap<(String, String), Package> = BTreeMap::new();
-    let mut listed = false;
+    let mut complete = false;
     let mut shown = String::new();
+    let mut trouble = String::new();
     loop {
-        let pause = if listed { GATHER } else { REDRAW };
+        let pause = if complete { GATHER } else { REDRAW };
         match tokio::time::timeout(pause, events.next()).await {
             Ok(Some(event)) => {
-                listed |= take(event.context("cannot watch the Packages")?, &mut known);
+                complete |= take(event, &mut known, &mut trouble, streams)?;
                 continue;
             }
             Ok(None) => return Ok(Exit::Ok),
-            Err(_) if !listed => continue,
+            Err(_) if !complete => continue,
             Err(_) => {}
         }
         let packages: Vec<Package> = known.values().cloned().collect();
@@ -114,15 +116,37 @@ async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<
         }
         // Nothing but time changes the picture until the next event.
         match tokio::time::timeout(REDRAW, events.next()).await {
-            Ok(Some(event)) => drop(take(event.context("cannot watch the Packages")?, &mut known)),
+            Ok(Some(event)) => drop(take(event, &mut known, &mut trouble, streams)?),
             Ok(None) => return Ok(Exit::Ok),
             Err(_) => {}
         }
     }
 }
 
-/// Takes one event in; whether all that there is has been listed.
-fn take(event: Event<Package>, known: &mut BTreeMap<(String, String), Package>) -> bool {
+/// Takes one event in; whether all that there is has been listed. An interruption
+/// is told once, and the watch goes on by itself.
+fn take(
+    event: Result<Event<Package>, watcher::Error>,
+    known: &mut BTreeMap<(String, String), Package>,
+    trouble: &mut String,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<bool> {
+    let event = match event {
+        Ok(event) => event,
+        Err(error) if matches!(refusal(&error), Some(404)) => return Err(not_installed()),
+        Err(error) if matches!(refusal(&error), Some(401 | 403)) => {
+            return Err(anyhow::Error::from(error).context("cannot watch the Packages"));
+        }
+        Err(error) => {
+            let told = error.to_string();
+            if *trouble != told {
+                writeln!(streams.stderr, "warning: {told}; trying again")?;
+            }
+            *trouble = told;
+            return Ok(false);
+        }
+    };
+    trouble.clear();
     let key = |package: &Package| {
         let metadata = &package.metadata;
         (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
@@ -131,7 +155,7 @@ fn take(event: Event<Package>, known: &mut BTreeMap<(String, String), Package>) 
         Event::Init => known.clear(),
         Event::InitApply(package) | Event::Apply(package) => drop(known.insert(key(&package), package)),
         Event::Delete(package) => drop(known.remove(&key(&package))),
-        Event::InitDone => return true,
+        Event::InitDone => return Ok(true),
     }
-    false
+    Ok(false)
 }

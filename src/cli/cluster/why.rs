@@ -58,6 +58,9 @@ async fn gather(cluster: &Cluster, start: &Key, found: &mut Found) -> anyhow::Re
                     open.push(blocker);
                 }
                 Err(error) if error.is_not_found() => {}
+                Err(error) if error.is_forbidden() => {
+                    found.unread.push(format!("you may not get Package {}/{}", blocker.0, blocker.1));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
