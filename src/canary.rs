@@ -120,15 +120,18 @@ fn step(desk: &mut Desk<'_>) -> Standing {
             begun @ (Begun::Next | Begun::Anew) => return begin::told(desk, begun),
         }
     }
-    let dead = desk.record.dead.clone();
-    let dead = dead.iter().map(String::as_str).collect();
-    let census = Census::of(desk.seen, daemon_set, hash, &dead, desk.settings);
+    let mut census = Census::of(desk.seen, daemon_set, hash, &desk.record, desk.settings);
     if begin::awaits_revision(desk, daemon_set, &census) {
         return begin::not_observed(desk, daemon_set, "the ControllerRevision of its template is awaited");
     }
     if desk.record.phase == RolloutPhase::Successful && census.outdated() == 0 {
         expansion::stays(desk, daemon_set, &census);
         return Standing::Done;
+    }
+    if desk.record.phase == RolloutPhase::Successful {
+        // What has crashed since it ended is no fault of a node that is back.
+        desk.record.crashed = census::crashed_so_far(desk.seen, daemon_set, Some(hash));
+        census = Census::of(desk.seen, daemon_set, hash, &desk.record, desk.settings);
     }
     desk.count(daemon_set, &census);
     if begin::is_awaited(desk) {

@@ -1,5 +1,6 @@
 //! `rollouts[]`: DaemonSets that are rolled out behind a canary.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -166,6 +167,10 @@ pub struct RolloutRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5000))]
     pub dead: Vec<String>,
+    /// Crashes of containers before it began, by `<uid of the pod>/<container>`:
+    /// they are not its fault.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub crashed: BTreeMap<String, u32>,
     /// Node of the canary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,

@@ -25,6 +25,8 @@ pub fn remember(seen: &Observation, settings: &Settings, mut record: RolloutReco
     record.template = daemon_set.template;
     record.dead = census::dead_now(seen, daemon_set, None, settings);
     record.nodes = census::nodes_with_pods(seen, daemon_set);
+    // Which pods are of the template that comes is not known yet.
+    record.crashed = census::crashed_so_far(seen, daemon_set, None);
     Some(record)
 }
 
@@ -107,6 +109,12 @@ pub(super) fn begin(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> 
     let (seen, tries_again) = (desk.seen, trial::chooses(desk, daemon_set));
     let record = &mut desk.record;
     let changed = record.revision.is_some();
+    let so_far = census::crashed_so_far(seen, daemon_set, Some(hash));
+    if begun == Begun::First && record.uid.is_some() {
+        record.crashed.retain(|container, _| so_far.contains_key(container));
+    } else {
+        record.crashed = so_far;
+    }
     if record.uid.is_none() || begun == Begun::Next {
         record.dead = census::dead_now(seen, daemon_set, Some(hash), desk.settings);
         record.nodes = census::nodes_with_pods(seen, daemon_set);
@@ -118,9 +126,7 @@ pub(super) fn begin(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> 
     record.node = record.node.take().filter(|_| tries_again);
     (record.pod, record.ready_at, record.restarts) = (None, None, 0);
     (record.step, record.best, record.settled) = (0, 0, false);
-    let dead = record.dead.clone();
-    let dead = dead.iter().map(String::as_str).collect();
-    let census = Census::of(seen, daemon_set, hash, &dead, desk.settings);
+    let census = Census::of(seen, daemon_set, hash, record, desk.settings);
     let replaces = changed && record.nodes > 0;
     desk.record.trial = desk.steers() && (replaces || census.outdated() > 0 || census.vacant() > 0);
     desk.restart_clock();

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::health::{self, Health};
+use super::health::{self, Crashes, Health};
 use super::objects::{DaemonSet, Node, Pod};
 use super::observation::Observation;
 use super::settings::Settings;
-use crate::api::UnreadyNodes;
+use crate::api::{RolloutRecord, UnreadyNodes};
 
 /// One node that has a pod of the DaemonSet.
 #[derive(Clone, Debug)]
@@ -55,15 +55,16 @@ pub struct Census<'a> {
 }
 
 impl<'a> Census<'a> {
-    /// Counts the nodes, given the hash of the new template and the nodes that
-    /// were not ready before.
+    /// Counts the nodes, given the hash of the new template and what is on record
+    /// of what stood there before.
     pub fn of(
         seen: &'a Observation,
         daemon_set: &DaemonSet,
         hash: &str,
-        dead: &BTreeSet<&str>,
+        record: &RolloutRecord,
         settings: &Settings,
     ) -> Self {
+        let dead: &BTreeSet<&str> = &record.dead.iter().map(String::as_str).collect();
         let mut seats: BTreeMap<&str, Seat<'_>> = BTreeMap::new();
         let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid));
         for pod in own {
@@ -75,7 +76,7 @@ impl<'a> Census<'a> {
                 continue;
             }
             if is_new(pod, daemon_set, hash, settings) {
-                let health = health::health(pod, Some(node), settings.max_restarts);
+                let health = health::health(pod, Some(node), settings.max_restarts, &record.crashed);
                 let worse = seat.new.as_ref().is_some_and(|(_, known)| rank(known) >= rank(&health));
                 if !worse {
                     seat.new = Some((pod, health));
@@ -159,6 +160,13 @@ pub fn dead_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, 
     };
     let dead = seen.nodes.values().filter(|node| !node.ready).filter(|node| !runs_new(node));
     dead.map(|node| node.name.clone()).collect()
+}
+
+/// How often containers of its pods have crashed so far; of those with a hash, if
+/// one is given.
+pub fn crashed_so_far(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>) -> Crashes {
+    let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
+    own.filter(|pod| hash.is_none() || pod.hash.as_deref() == hash).flat_map(health::crashes_of).collect()
 }
 
 /// Nodes with a pod of the DaemonSet that stays.

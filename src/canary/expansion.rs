@@ -157,6 +157,7 @@ fn go_idle(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> 
 fn done(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
     desk.stop_clock();
     desk.record.settled = false;
+    desk.record.crashed.clear();
     let excluded: Vec<&str> = census.seats.values().filter(|s| s.excluded).map(|s| s.node.name.as_str()).collect();
     let (reason, message) = if daemon_set.counts.desired == 0 && census.seats.is_empty() {
         (Some(RolloutReason::NoNodes), "no node is to run it".to_owned())

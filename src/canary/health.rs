@@ -1,5 +1,7 @@
 //! What a pod of the new template comes to: the same judgement in every phase.
 
+use std::collections::BTreeMap;
+
 use super::objects::{Container, Node, Pod};
 use crate::api::RolloutReason;
 
@@ -34,10 +36,18 @@ const CONFIGURATION: [&str; 6] = [
 ];
 const CRASH_LOOP: &str = "CrashLoopBackOff";
 
-/// How a pod is on its node. A container may crash `max_restarts` times: a crash
-/// that has not been followed by a restart yet counts too.
-pub fn health(pod: &Pod, node: Option<&Node>, max_restarts: u32) -> Health {
-    let broken = pod.containers.iter().find_map(|container| broken(container, max_restarts));
+/// Crashes of containers, by [`mark`].
+pub type Crashes = BTreeMap<String, u32>;
+
+/// How a pod is on its node. A container may crash `max_restarts` times beside
+/// those `before` the rollout: a crash that has not been followed by a restart yet
+/// counts too.
+pub fn health(pod: &Pod, node: Option<&Node>, max_restarts: u32, before: &Crashes) -> Health {
+    let forgiven = |container: &Container| match before.is_empty() {
+        true => max_restarts,
+        false => max_restarts.saturating_add(before.get(&mark(pod, container)).copied().unwrap_or(0)),
+    };
+    let broken = pod.containers.iter().find_map(|container| broken(container, forgiven(container)));
     if let Some((reason, message)) = broken {
         return Health::Broken(reason, format!("{}: {message}", place(pod)));
     }
@@ -58,7 +68,18 @@ pub fn place(pod: &Pod) -> String {
     }
 }
 
-fn broken(container: &Container, max_restarts: u32) -> Option<(RolloutReason, String)> {
+/// Names a container of a pod.
+fn mark(pod: &Pod, container: &Container) -> String {
+    format!("{}/{}", pod.uid, container.name)
+}
+
+/// How often containers of a pod have crashed, of those that have.
+pub fn crashes_of(pod: &Pod) -> impl Iterator<Item = (String, u32)> {
+    let crashed = pod.containers.iter().map(|container| (container, crashes(container)));
+    crashed.filter(|(_, crashes)| *crashes > 0).map(|(container, crashes)| (mark(pod, container), crashes))
+}
+
+fn broken(container: &Container, forgiven: u32) -> Option<(RolloutReason, String)> {
     if let Some((reason, message)) = &container.waiting {
         let cause = match reason.as_str() {
             reason if IMAGE.contains(&reason) => Some(RolloutReason::ImageUnavailable),
@@ -71,7 +92,7 @@ fn broken(container: &Container, max_restarts: u32) -> Option<(RolloutReason, St
         }
     }
     let crashes = crashes(container);
-    (crashes > max_restarts).then(|| (RolloutReason::Crashing, crash_message(container)))
+    (crashes > forgiven).then(|| (RolloutReason::Crashing, crash_message(container)))
 }
 
 /// Restarts so far, and the crash that waits for the next one.

@@ -306,3 +306,94 @@ fn a_fix_is_tried_where_the_canary_crashes_now_and_then() {
     let decision = scene.look();
     assert!(matches!(&decision.action, Some(Action::DeletePod { uid: of, .. }) if *of == uid), "{decision:?}");
 }
+
+/// A pod that is ready, whatever it has been through.
+fn has_restarted(scene: &mut Scene, node: &str, hash: &str, restarts: u32) {
+    scene.put(node, hash, State::Restarted(restarts));
+    restarts_now(scene, node, restarts);
+}
+
+fn restarts_now(scene: &mut Scene, node: &str, restarts: u32) {
+    let pod = scene.pods.iter_mut().find(|pod| pod["spec"]["nodeName"] == node).unwrap();
+    pod["status"]["conditions"] = serde_json::json!([{"type": "Ready", "status": "True"}]);
+    pod["status"]["containerStatuses"][0]["restartCount"] = restarts.into();
+}
+
+/// Where pods run the newest template that no rollout of it has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// They never lost it: only the canary did.
+    ItComesBack,
+    /// The same, by hand.
+    ItComesBackByHand,
+    /// Their component gets a canary.
+    NothingIsOnRecord,
+    /// A release that leaves the template alone.
+    ItStays,
+    /// A node that was dead is back with its old pod, long after the end.
+    ItEnded,
+}
+
+/// A node that has been rebooted a few times is no reason against a version.
+#[rstest]
+fn crashes_before_the_rollout_are_forgiven(
+    #[values(
+        Before::ItComesBack,
+        Before::ItComesBackByHand,
+        Before::NothingIsOnRecord,
+        Before::ItStays,
+        Before::ItEnded
+    )]
+    before: Before,
+    #[values(RolloutMode::Strict, RolloutMode::Compat)] mode: RolloutMode,
+    #[values(false, true)] crashes_on: bool,
+) {
+    let mut scene = Scene::new(mode, 3);
+    scene.canary.soak = Some("0s".into());
+    has_restarted(&mut scene, "n2", "old", 5);
+    scene.remember();
+    match before {
+        Before::ItComesBack | Before::ItComesBackByHand => {
+            scene.template("new");
+            scene.settle();
+            scene.put("n1", "new", State::Waiting("ErrImagePull", 0));
+            assert_eq!(scene.settle().record.phase, RolloutPhase::Failed);
+            if before == Before::ItComesBack {
+                scene.record = windlass::canary::again(&scene.record);
+                scene.remember();
+            }
+            scene.template("old");
+            scene.settle();
+            scene.put("n1", "old", State::Unready);
+        }
+        Before::NothingIsOnRecord => {
+            scene.record = windlass::canary::again(&scene.record);
+            scene.put("n3", "old", State::Unready);
+        }
+        Before::ItStays => scene.put("n3", "old", State::Unready),
+        Before::ItEnded => {
+            scene.settle();
+            scene.wait(2);
+            assert_eq!(scene.settle().standing, Standing::Done);
+            restarts_now(&mut scene, "n2", 10);
+            scene.put("n3", "older", State::Ready);
+        }
+    }
+    let decision = scene.settle();
+    assert!(matches!(decision.standing, Standing::Waiting(_)), "{decision:?}");
+    if crashes_on {
+        let so_far = if before == Before::ItEnded { 10 } else { 5 };
+        restarts_now(&mut scene, "n2", so_far + 2);
+        assert!(matches!(scene.settle().standing, Standing::Waiting(_)), "{:?}", scene.record);
+        restarts_now(&mut scene, "n2", so_far + 3);
+        assert_eq!(stands(&scene.settle().record), (RolloutPhase::Failed, Some(RolloutReason::Crashing)));
+        return;
+    }
+    for node in ["n1", "n3"] {
+        scene.put(node, "old", State::Ready);
+    }
+    scene.settle();
+    scene.wait(2);
+    assert_eq!(scene.settle().standing, Standing::Done, "{:?}", scene.record);
+    assert!(scene.record.crashed.is_empty(), "what is over is forgotten: {:?}", scene.record);
+}

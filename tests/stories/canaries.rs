@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use windlass::api::{Engine, RolloutGuard, RolloutPhase, RolloutReason};
 use windlass::sim::chart::{Fate, Outcome, Script, Template};
 use windlass::sim::guard::Policy;
+use windlass::sim::store::Expected;
 use windlass::sim::{Change, Key, Verb};
 
 use crate::play::{NAMESPACE, Play, at, component, package};
@@ -367,4 +368,28 @@ fn a_canary_alone_is_removed(#[case] engine: Engine) {
     assert!(play.changes_since(position).count() < 60, "{}", play.tell());
     assert!(at(play.object(&key()).unwrap(), "/metadata/labels/windlass.dev~1canary").is_null());
     assert_eq!(play.reason("app"), "Ready");
+}
+
+/// Restarts that a pod has had in its life say nothing about a version that comes back.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_forgives_what_pods_went_through_before(#[case] engine: Engine) {
+    let mut script = script();
+    script.pods_behave("agent:2.0.0", "*", Fate::CannotPull);
+    let mut play = installed(engine, &[Policy::Strict], script, json!({"soak": "5s"}));
+    let on_the_last_node = |pod: &&Key| {
+        at(play.object(pod).unwrap(), "/spec/nodeName") == "n9"
+    };
+    let pod = play.rehearsal.world.store.list("Pod").map(|(key, _)| key).find(on_the_last_node).unwrap().clone();
+    let restarted = json!([{"name": "main", "restartCount": 5, "state": {"running": {}}}]);
+    let store = &mut play.rehearsal.world.store;
+    let restart = |pod: &mut serde_json::Map<String, Value>| pod["status"]["containerStatuses"] = restarted;
+    store.edit("kubelet", &pod, &Expected::default(), restart).unwrap();
+    let mut spec = agents("2.0.0", json!({"soak": "5s"}));
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "UpgradeRolledBack");
+    assert_eq!(images(&play), vec!["agent:1.0.0"; NODES], "{}", play.tell());
+    assert_eq!(at(play.object(&pod).unwrap(), "/status/containerStatuses/0/restartCount"), 5);
 }
