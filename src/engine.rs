@@ -27,7 +27,8 @@ use crate::package::names::{ObjectName, child_name, hook_child_name};
 
 pub use argo::{ArgoTarget, Destination};
 pub use flux::{
-    ChartEvidence, Commit, Dependency, DependencyState, FluxTarget, GitOrigin, PathPin, follower_name, ready_expr,
+    ChartEvidence, Commit, Dependency, DependencyState, FluxTarget, GitOrigin, PathPin, follower_name, pinned,
+    ready_expr,
 };
 pub use hook::HookRun;
 pub use manifest::{Manifest, ObjectKey};

@@ -50,9 +50,10 @@ pub const STRICT: &str = "strict";
 pub const COMPAT: &str = "compat";
 
 impl Policies {
-    /// Whether either of them acts as it should.
-    pub fn any_active(&self) -> bool {
-        self.strict == PolicyState::Active || self.compat == PolicyState::Active
+    /// Whether the one that [`Policies::label`] picks acts as it should.
+    pub fn acts(&self, mode: RolloutMode) -> bool {
+        let picked = if self.label(mode) == STRICT { &self.strict } else { &self.compat };
+        *picked == PolicyState::Active
     }
 
     /// What acts in a namespace with these labels, as `identity` sees it.

@@ -13,10 +13,11 @@ use super::hook;
 use super::manifest::Manifest;
 use super::metadata::{self, Object};
 use super::{RenderContext, RenderError, Rendered};
-use crate::api::{HealthCheckExpr, UpgradeCrds, ValuesFromKind};
+use crate::api::{Canary, HealthCheckExpr, UpgradeCrds, ValuesFromKind};
 use crate::package::definition::{ChartSource, Component, Definition, ValuesFrom};
 
 pub use origin::{Commit, GitOrigin};
+pub use post_renderer::pinned;
 pub use ready_expr::{ChartEvidence, DependencyState, ready_expr};
 pub use source::follower_name;
 
@@ -287,7 +288,7 @@ fn drift_detection(component: &Component) -> DriftDetection<'_> {
             namespace: ignore.namespace.as_deref(),
         },
     });
-    let canary = canary_names(component).into_iter().map(|name| Ignore {
+    let canary = component.canary.iter().flat_map(names).map(|name| Ignore {
         paths: vec!["/spec/updateStrategy"],
         target: IgnoreTarget { group: "apps".into(), kind: "DaemonSet", name, namespace: None },
     });
@@ -296,11 +297,10 @@ fn drift_detection(component: &Component) -> DriftDetection<'_> {
 
 /// Patterns of the names of a component's canaried DaemonSets, one entry each;
 /// a single entry without a name for all of them.
-fn canary_names(component: &Component) -> Vec<Option<String>> {
-    match &component.canary {
-        None => Vec::new(),
-        Some(canary) if canary.daemon_sets.is_empty() => vec![None],
-        Some(canary) => canary.daemon_sets.iter().map(|name| Some(anchored(name))).collect(),
+fn names(canary: &Canary) -> Vec<Option<String>> {
+    match canary.daemon_sets.as_slice() {
+        [] => vec![None],
+        stated => stated.iter().map(|name| Some(anchored(name))).collect(),
     }
 }
 

@@ -99,8 +99,13 @@ impl Manifest {
 
     /// The value at a path of keys.
     pub fn get(&self, path: &[&str]) -> Option<&Value> {
+        Self::get_in(&self.0, path)
+    }
+
+    /// The same of an object that is none of ours.
+    pub(super) fn get_in<'a>(object: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
         let (last, parents) = path.split_last()?;
-        let mut map = &self.0;
+        let mut map = object;
         for key in parents {
             map = map.get(*key)?.as_object()?;
         }

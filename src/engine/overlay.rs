@@ -57,9 +57,9 @@ pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
 /// Whether a release object keeps the first step of a DaemonSet's rollout small
 /// by itself: by the budget of 1 that a post-renderer writes on Flux, by keeping
 /// the live one on Argo CD.
-pub fn keeps_the_first_step_small(release: &Manifest) -> bool {
-    let text = |path: &[&str]| release.get(path).map(Value::to_string).unwrap_or_default();
-    match release.kind() {
+pub fn keeps_the_first_step_small(release: &Map<String, Value>) -> bool {
+    let text = |path: &[&str]| Manifest::get_in(release, path).map(Value::to_string).unwrap_or_default();
+    match release.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "HelmRelease" => {
             let rendered = text(&["spec", "postRenderers"]);
             rendered.contains("kind: DaemonSet") && rendered.contains("maxUnavailable: 1")

@@ -13,13 +13,14 @@ use super::evidence::Remembered;
 use super::needs::is_moving;
 use super::turn::{Limits, Standing, short};
 use super::work::Work;
-use crate::api::{Engine, RecordedComponent, RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord};
+use crate::api::{Canary, Engine, RecordedComponent, RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord};
 use crate::canary::guard::{Policies, Unguarded};
 use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Pace;
 use crate::canary::{self, Moment, Observation, Settings, Sight, estimate};
 use crate::engine::{Manifest, ObjectKey, keeps_the_first_step_small};
 use crate::ready::release::ReleaseState;
+use crate::rollout::live::Live;
 
 pub(crate) use places::needed;
 use places::{Places, has_lost_it, id, is_of, places, unnamed, watched};
@@ -95,7 +96,10 @@ fn prepare(
     if label(work, settings, daemon_set) {
         return Remembered::NotRead(format!("DaemonSet {} is being put under the canary's guard", daemon_set.id()));
     }
-    match guard(work, component, daemon_set) {
+    let release = component.manifests.last().cloned().map(Manifest::from_record);
+    let release = release.map(|release| work.guarded(component, work.with_settings(component, release)));
+    let pinned = release.is_some_and(|release| keeps_the_first_step_small(release.as_map()));
+    match policies(work, daemon_set).guard(daemon_set, pinned) {
         Err(unguarded) => Remembered::Unguarded(explain(work, daemon_set, &unguarded)),
         Ok(RolloutGuard::Rendered) if work.latest.spec.engine == Engine::Argo && lower(work, daemon_set) => {
             Remembered::NotRead(format!("DaemonSet {}: its budget is brought to 1 first", daemon_set.id()))
@@ -132,10 +136,21 @@ fn policies(work: &Work<'_>, daemon_set: &DaemonSet) -> Policies {
     work.snapshot.policies.get(&daemon_set.namespace).cloned().unwrap_or_default()
 }
 
-fn guard(work: &Work<'_>, component: &RecordedComponent, daemon_set: &DaemonSet) -> Result<RolloutGuard, Unguarded> {
-    let manifest = component.manifests.last().cloned().map(Manifest::from_record);
-    let pinned = manifest.is_some_and(|manifest| keeps_the_first_step_small(&manifest));
-    policies(work, daemon_set).guard(daemon_set, pinned)
+/// What keeps the first step small as the release is written now.
+fn guard(work: &Work<'_>, child: &Live, daemon_set: &DaemonSet) -> Result<RolloutGuard, Unguarded> {
+    policies(work, daemon_set).guard(daemon_set, keeps_the_first_step_small(&child.object))
+}
+
+/// Whether a policy of the guard acts wherever a component has DaemonSets.
+pub(crate) fn is_guarded(work: &Work<'_>, component: &RecordedComponent, canary: &Canary) -> bool {
+    let mode = Settings::from(canary).mode;
+    let keys = match work.child(component).map(|child| places(child, component)) {
+        Some(Places::Known(keys)) => keys,
+        Some(Places::Unknown(_)) | None => Vec::new(),
+    };
+    let namespaces = keys.iter().map(|key| &key.namespace).chain([&component.release.namespace]);
+    let acts = |namespace: &String| work.snapshot.policies.get(namespace).is_some_and(|policies| policies.acts(mode));
+    namespaces.into_iter().all(acts)
 }
 
 fn explain(work: &Work<'_>, daemon_set: &DaemonSet, unguarded: &Unguarded) -> String {
@@ -148,7 +163,7 @@ fn explain(work: &Work<'_>, daemon_set: &DaemonSet, unguarded: &Unguarded) -> St
             )
         }
         Unguarded::NoPolicy => format!(
-            "DaemonSet {name}: nothing would keep the first step small; its release was made for the guard's policy, which is not here: install {MANIFESTS}, or move the component with canary.mode: Compat"
+            "DaemonSet {name}: nothing would keep the first step small, since the spec no longer asks for its canary: install {MANIFESTS}, or give component back its canary"
         ),
     }
 }
@@ -251,7 +266,8 @@ fn step(
         None => before.guard.unwrap_or(RolloutGuard::Rendered),
         Some(daemon_set) => {
             label(work, settings, daemon_set);
-            match guard(work, component, daemon_set) {
+            let child = work.child(component);
+            match child.map_or(Err(Unguarded::NoPolicy), |child| guard(work, child, daemon_set)) {
                 Ok(guard) => guard,
                 Err(unguarded @ Unguarded::Mismatch) => {
                     let message = explain(work, daemon_set, &unguarded);

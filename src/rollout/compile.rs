@@ -13,6 +13,7 @@ use super::snapshot::{RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID};
 use crate::api::{Blocker, Engine, PackageRevisionSpec, Reason, RecordedComponent};
+use crate::canary::Settings;
 use crate::canary::guard::Policies;
 use crate::engine::{
     ArgoTarget, CanaryGuard, Commit, Destination, FluxTarget, GitOrigin, HookRun, Manifest, ObjectKey, Owner, PathPin,
@@ -340,7 +341,8 @@ impl Compiler<'_> {
     /// Where the policies act, what the chart states of its strategy, a surge
     /// above all, is left to it. What Argo CD keeps is kept either way.
     fn guard(&self, outline: &RecordedComponent) -> CanaryGuard {
-        let acts = |policies: &Policies| policies.any_active();
+        let mode = outline.canary.as_ref().map(|canary| Settings::from(canary).mode);
+        let acts = |policies: &Policies| mode.is_some_and(|mode| policies.acts(mode));
         let admission = self.snapshot.policies.get(&outline.release.namespace).is_some_and(acts);
         match self.engine {
             Engine::Flux if admission => CanaryGuard::Admission,

@@ -1,6 +1,8 @@
 //! The objects that releases are: where they stand, whose they are, how they
 //! are let go, kept and read. What differs between the engines stands here.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::decision::{Action, Precondition};
@@ -13,7 +15,7 @@ use crate::api::wellknown::{
     ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_IN_CLUSTER, ARGO_TRACKING_ID, FLUX_RECONCILE,
 };
 use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
-use crate::engine::{Manifest, ObjectKey, observe};
+use crate::engine::{Manifest, ObjectKey, keeps_the_first_step_small, observe, pinned};
 use crate::ready::owned;
 use crate::ready::release::{Release, ReleaseState, Wanted};
 
@@ -87,16 +89,34 @@ pub(crate) fn child<'a>(snapshot: &'a Snapshot, component: &RecordedComponent) -
 
 /// What the engine says of a component's release.
 pub(crate) fn observe(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Release {
-    let Some(wanted) = Wanted::of(component) else {
-        let message = format!("component {} has no manifests", component.name);
-        return Release { state: ReleaseState::Absent, attempts: 0, trouble: None, message };
-    };
-    let wanted = wanted.without(LEFT_OUT);
+    let Some(wanted) = Wanted::of(component) else { return absent(component) };
     let live = work.child(component);
+    let Some(form) = form_beside(component, live) else { return absent(component) };
+    let wanted = wanted.without(LEFT_OUT).written_as(&form);
     match work.latest.spec.engine {
         Engine::Flux => flux(live, &wanted, record),
         Engine::Argo => operation::observe(work, live, &wanted, component.adopted && !record.moved, record),
     }
+}
+
+fn absent(component: &RecordedComponent) -> Release {
+    let message = format!("component {} has no manifests", component.name);
+    Release { state: ReleaseState::Absent, attempts: 0, trouble: None, message }
+}
+
+/// A component's release as it is wanted beside the live one: if that states a
+/// budget of 1, because no policy of the guard acted when it was written, it goes on
+/// doing so until the component's next move.
+pub(crate) fn form_beside<'c>(
+    component: &'c RecordedComponent,
+    live: Option<&Live>,
+) -> Option<Cow<'c, Map<String, Value>>> {
+    let stored = component.manifests.last()?;
+    let is_pinned = |live: &Live| keeps_the_first_step_small(&live.object);
+    Some(match component.canary.as_ref().filter(|_| live.is_some_and(is_pinned)) {
+        Some(canary) => Cow::Owned(pinned(&Manifest::from_record(stored.clone()), canary).into_map()),
+        None => Cow::Borrowed(stored),
+    })
 }
 
 /// After a retry the failures that helm-controller still counts are those from
@@ -114,10 +134,10 @@ fn flux(live: Option<&Live>, wanted: &Wanted<'_>, record: &ComponentRecord) -> R
 
 /// Whether a live child is ours and as the component's manifests say.
 pub(crate) fn is_as_written(component: &RecordedComponent, child: &Live) -> bool {
-    let Some(wanted) = component.manifests.last() else { return false };
+    let Some(wanted) = form_beside(component, Some(child)) else { return false };
     child.digest() == Some(component.digest.as_str())
-        && owned::difference(wanted, &child.object, LEFT_OUT).is_none()
-        && observe::has_exact_source(wanted, &child.object)
+        && owned::difference(&wanted, &child.object, LEFT_OUT).is_none()
+        && observe::has_exact_source(&wanted, &child.object)
 }
 
 /// The release that a live child stands for.

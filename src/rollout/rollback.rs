@@ -284,6 +284,7 @@ fn restored_form(component: &RecordedComponent) -> RecordedComponent {
 fn write(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) {
     for manifest in &component.manifests {
         let manifest = work.with_settings(component, Manifest::from_record(manifest.clone()));
+        let manifest = work.guarded(component, manifest);
         work.apply_manifest(release::lifted(manifest), record);
     }
 }

@@ -85,7 +85,7 @@ fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
             continue;
         };
         let (Some(stored), Some(fresh)) = (
-            component.manifests.last().cloned().map(Manifest::from_record),
+            release::form_beside(component, Some(child)).map(|form| Manifest::from_record(form.into_owned())),
             compile::release_object(work.snapshot, definition, latest, component),
         ) else {
             continue;

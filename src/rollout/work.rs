@@ -10,9 +10,9 @@ use super::history::History;
 use super::live::{Live, Place};
 use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
-use super::{adopt, compile, operation, release};
+use super::{adopt, canaries, compile, operation, release};
 use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
-use crate::engine::{Manifest, in_place};
+use crate::engine::{Manifest, in_place, pinned};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
 use crate::ready::release::Release;
@@ -201,7 +201,17 @@ impl<'a> Work<'a> {
     pub fn apply(&mut self, component: &RecordedComponent, record: &mut ComponentRecord) {
         for manifest in &component.manifests {
             let manifest = self.with_settings(component, Manifest::from_record(manifest.clone()));
+            let manifest = if component.adopted { manifest } else { self.guarded(component, manifest) };
             self.apply_manifest(manifest, record);
+        }
+    }
+
+    /// A release as it is written now: where no policy of the guard acts on its
+    /// DaemonSets, it states a budget of 1 itself.
+    pub fn guarded(&self, component: &RecordedComponent, manifest: Manifest) -> Manifest {
+        match &component.canary {
+            Some(canary) if !canaries::is_guarded(self, component, canary) => pinned(&manifest, canary),
+            Some(_) | None => manifest,
         }
     }
 

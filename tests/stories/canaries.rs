@@ -260,24 +260,70 @@ fn a_suspended_package_freezes_its_rollout() {
     assert!(images(&play).iter().all(|image| image == "agent:2.0.0"));
 }
 
+/// The policy that a release was rendered for has gone before its turn.
 #[test]
-fn without_any_guard_nothing_is_written_and_what_to_do_is_said() {
+fn a_release_states_its_budget_itself_where_the_policy_is_gone() {
     let mut play = installed(Engine::Flux, &[Policy::Strict], script(), json!({}));
-    // The next release is made for the policy, which goes away before its turn.
     let mut spec = agents("2.0.0", json!({}));
     spec["components"][0]["install"]["dependsOn"] = json!(["first"]);
     spec["components"].as_array_mut().unwrap().push(component("first", "2.0.0", &[]));
-    play.commit("app", spec);
+    let position = play.position();
+    play.commit("app", spec.clone());
     play.rehearsal.run_for(50);
     play.rehearsal.world.store.policies.clear();
-    play.until("app", "GuardMismatch");
-    let message = play.message("app");
-    assert!(message.contains("install manifests/canary"), "{message}");
-    assert!(images(&play).iter().all(|image| image == "agent:1.0.0"));
-    play.rehearsal.world.store.policies.insert(Policy::Strict);
-    play.annotate("app", "windlass.dev/retry", "again");
     play.until_ready("app");
     assert!(images(&play).iter().all(|image| image == "agent:2.0.0"));
+    assert_eq!(most_down(&play, position), 1, "{}", play.tell());
+    assert_eq!(play.status("app").rollouts[0].guard, Some(RolloutGuard::Rendered));
+    // It goes on doing so, whatever comes back.
+    play.rehearsal.world.store.policies.insert(Policy::Strict);
+    let back = play.position();
+    spec["components"][2]["values"] = json!({"a": 1});
+    play.commit("app", spec);
+    play.until_ready("app");
+    assert_eq!(play.moves_since(back), ["app-first"]);
+}
+
+/// What is restored was rendered before its component had a canary.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_rollback_to_what_was_rendered_without_a_canary_is_guarded_too(#[case] engine: Engine) {
+    let mut script = script();
+    script.pods_behave("agent:2.0.0", "*", Fate::CannotPull);
+    let mut play = play(engine, &[], script);
+    play.commit("app", package("1.0.0", vec![component("agent", "1.0.0", &[])]));
+    play.until_ready("app");
+    let canary = json!({"soak": "5s"});
+    play.commit("app", package("1.0.0", vec![agent("1.0.0", canary.clone())]));
+    play.until_ready("app");
+    play.rehearsal.run_for(60_000);
+    let position = play.position();
+    let mut spec = package("2.0.0", vec![agent("2.0.0", canary.clone())]);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "UpgradeRolledBack");
+    play.rehearsal.run_for(60_000);
+    assert_eq!(images(&play), vec!["agent:1.0.0"; NODES], "{}", play.tell());
+    assert_eq!(most_down(&play, position), 1, "{}", play.tell());
+    let back = play.position();
+    play.commit("app", package("1.0.0", vec![agent("1.0.0", canary)]));
+    play.until_ready("app");
+    assert_eq!(play.moves_since(back), Vec::<String>::new());
+    assert_eq!(budgets(&play, back), Vec::<String>::new());
+}
+
+/// A policy of the other mode keeps nothing small.
+#[test]
+fn compat_beside_the_policy_for_strict_states_its_budget_itself() {
+    let canary = json!({"mode": "Compat", "soak": "5s"});
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), canary.clone());
+    let position = play.position();
+    play.commit("app", agents("2.0.0", canary));
+    play.until_ready("app");
+    assert!(images(&play).iter().all(|image| image == "agent:2.0.0"));
+    assert_eq!(most_down(&play, position), 1, "{}", play.tell());
+    assert_eq!(play.status("app").rollouts[0].guard, Some(RolloutGuard::Rendered));
 }
 
 #[test]
@@ -378,9 +424,7 @@ fn a_rollback_forgives_what_pods_went_through_before(#[case] engine: Engine) {
     let mut script = script();
     script.pods_behave("agent:2.0.0", "*", Fate::CannotPull);
     let mut play = installed(engine, &[Policy::Strict], script, json!({"soak": "5s"}));
-    let on_the_last_node = |pod: &&Key| {
-        at(play.object(pod).unwrap(), "/spec/nodeName") == "n9"
-    };
+    let on_the_last_node = |pod: &&Key| at(play.object(pod).unwrap(), "/spec/nodeName") == "n9";
     let pod = play.rehearsal.world.store.list("Pod").map(|(key, _)| key).find(on_the_last_node).unwrap().clone();
     let restarted = json!([{"name": "main", "restartCount": 5, "state": {"running": {}}}]);
     let store = &mut play.rehearsal.world.store;

@@ -1,9 +1,11 @@
 //! Patches that helm-controller applies to what a chart renders.
 
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use super::canary_names;
-use crate::engine::CanaryGuard;
+use super::names;
+use crate::api::Canary;
+use crate::engine::{CanaryGuard, Manifest, keeps_the_first_step_small};
 use crate::package::definition::Component;
 
 /// With a `target`, the name in a patch is not looked at.
@@ -74,11 +76,59 @@ pub(super) fn post_renderers(component: &Component, guard: CanaryGuard) -> Vec<P
     match guard {
         CanaryGuard::Admission => {}
         CanaryGuard::Rendered => {
-            patches.extend(canary_names(component).into_iter().map(|name| Patch {
-                target: Target { group: Some("apps"), version: "v1", kind: "DaemonSet", name },
-                patch: ONE_AT_A_TIME,
-            }));
+            patches.extend(component.canary.iter().flat_map(one_at_a_time));
         }
     }
     if patches.is_empty() { Vec::new() } else { vec![PostRenderer { kustomize: Kustomize { patches } }] }
+}
+
+fn one_at_a_time(canary: &Canary) -> impl Iterator<Item = Patch> {
+    names(canary).into_iter().map(|name| Patch {
+        target: Target { group: Some("apps"), version: "v1", kind: "DaemonSet", name },
+        patch: ONE_AT_A_TIME,
+    })
+}
+
+/// A release that was rendered for the guard's policies, or before its component had
+/// a canary, as it is rendered without them: with a budget of 1. Nothing else of it
+/// is another one. Any other object is returned as it is.
+pub fn pinned(release: &Manifest, canary: &Canary) -> Manifest {
+    let mut result = release.clone();
+    if release.kind() != "HelmRelease" || keeps_the_first_step_small(release.as_map()) {
+        return result;
+    }
+    let more = one_at_a_time(canary).map(|patch| json!(patch));
+    let spec = result.map_mut().entry("spec").or_insert_with(|| Map::new().into());
+    let Some(renderers) = spec.as_object_mut().map(|spec| spec.entry("postRenderers").or_insert_with(|| json!([])))
+    else {
+        return result;
+    };
+    let Some(renderers) = renderers.as_array_mut() else { return result };
+    match renderers.last_mut().and_then(|last| last.pointer_mut("/kustomize/patches")).and_then(Value::as_array_mut) {
+        Some(patches) => patches.extend(more),
+        None => renderers.push(json!({"kustomize": {"patches": more.collect::<Vec<_>>()}})),
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release(renderers: Value) -> Manifest {
+        let object = json!({"kind": "HelmRelease", "spec": {"releaseName": "a", "postRenderers": renderers}});
+        Manifest::from_record(object.as_object().cloned().unwrap())
+    }
+
+    #[test]
+    fn a_pin_is_added_behind_what_is_rendered_already() {
+        let canary = Canary { daemon_sets: vec!["a.b".into()], ..Canary::default() };
+        let theirs = json!({"kustomize": {"images": [{"name": "x", "newTag": "1"}]}});
+        let result = pinned(&release(json!([theirs])), &canary);
+        let renderers = result.get(&["spec", "postRenderers"]).unwrap();
+        assert_eq!((renderers.as_array().unwrap().len(), &renderers[0]), (2, &theirs));
+        assert_eq!(renderers[1]["kustomize"]["patches"][0]["target"]["name"], "a\\.b");
+        assert!(keeps_the_first_step_small(result.as_map()));
+        assert_eq!(pinned(&result, &canary), result, "once is enough");
+    }
 }
