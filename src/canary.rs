@@ -65,6 +65,8 @@ pub struct Moment {
     pub released: bool,
     /// Whether nothing may move for now.
     pub paused: bool,
+    /// Whether an earlier template comes back: where that runs is known to be meant.
+    pub returning: bool,
     /// Whether a rollout that had failed goes on by itself when its pods recover.
     /// In Compat it always does.
     pub forgiving: bool,
@@ -121,7 +123,7 @@ fn step(desk: &mut Desk<'_>) -> Standing {
         }
     }
     let mut census = Census::of(desk.seen, daemon_set, hash, &desk.record, desk.settings);
-    if begin::awaits_revision(desk, daemon_set, &census) {
+    if begin::awaits_revision(desk, daemon_set, hash) {
         return begin::not_observed(desk, daemon_set, "the ControllerRevision of its template is awaited");
     }
     if desk.record.phase == RolloutPhase::Successful && census.outdated() == 0 {
@@ -130,10 +132,11 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     }
     if desk.record.phase == RolloutPhase::Successful {
         // What has crashed since it ended is no fault of a node that is back.
-        desk.record.crashed = census::crashed_so_far(desk.seen, daemon_set, Some(hash));
+        desk.record.crashed = census::crashed_so_far(desk.seen, daemon_set, |pod| pod.ready);
         census = Census::of(desk.seen, daemon_set, hash, &desk.record, desk.settings);
     }
     desk.count(daemon_set, &census);
+    begin::take_back(desk, &census);
     if begin::is_awaited(desk) {
         return Standing::Waiting(format!("{}: its new spec is awaited", daemon_set.id()));
     }

@@ -220,7 +220,7 @@ fn hold(snapshot: &Snapshot, headline: Headline, now: Now) -> Decision {
     match snapshot.revisions.last() {
         Some(latest) => {
             let mut work = Work::new(snapshot, latest, now);
-            outcome::pause_clocks(&mut work);
+            outcome::hold_up(&mut work);
             finish(work, &headline, None)
         }
         None => before_first_revision(snapshot, &headline, now, Vec::new()),
@@ -279,6 +279,7 @@ fn changed(
         Compiled::Waiting { actions, message } => {
             let mut decision = hold(snapshot, Headline::new(Reason::Preparing, message), now);
             decision.actions.extend(actions);
+            decision.look_again = snapshot.cluster.guard_settles_in.into_iter().chain(decision.look_again).min();
             decision
         }
         Compiled::Conflict { actions, held } => {
@@ -308,7 +309,7 @@ fn held_up(snapshot: &Snapshot, held: Held, inherits: Vec<Claim>, now: Now) -> D
     let mut decision = match snapshot.revisions.last() {
         Some(latest) => {
             let mut work = Work::new(snapshot, latest, now);
-            outcome::pause_clocks(&mut work);
+            outcome::hold_up(&mut work);
             work.blocked_by = blocked_by;
             let known = &mut work.status.inherits;
             known.extend(inherits.into_iter().filter(|claim| !known.contains(claim)).collect::<Vec<_>>());

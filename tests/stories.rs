@@ -12,6 +12,8 @@ mod accounts;
 mod adoption;
 #[path = "stories/canaries.rs"]
 mod canaries;
+#[path = "stories/canaries_beside.rs"]
+mod canaries_beside;
 #[path = "stories/failure.rs"]
 mod failure;
 #[path = "stories/hooks.rs"]

@@ -36,7 +36,7 @@ pub struct Canary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub max_restarts: Option<u32>,
-    /// What a failed canary does when the package is not rolled back. Default `Hold`.
+    /// What a failed canary leaves behind where the package is not rolled back. Default `Hold`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<CanaryFailure>,
     /// Whether nodes that were not ready before the rollout count. Default `Exclude`.
@@ -54,15 +54,16 @@ pub struct Canary {
     pub match_annotations: Vec<String>,
 }
 
-/// What a failed canary does: `Hold` (default) leaves the budget at its smallest, `Freeze` lets no
-/// further pod die, `Rollback` rolls the package back if its author allows that, else holds.
+/// What a failed canary leaves behind. Whether the package is rolled back is said by
+/// `rollback.safe` alone. Until then, and where it is not: `Hold` (default) leaves the budget at its
+/// smallest, `Freeze` lets no further pod die, `Rollback` is the same as `Hold`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CanaryFailure {
     /// Leave the budget at its smallest.
     Hold,
     /// Let no further pod die.
     Freeze,
-    /// Roll the package back if its author allows that, else hold.
+    /// The same as `Hold`: a package is rolled back wherever its author allows that.
     Rollback,
 }
 

@@ -64,7 +64,8 @@ pub enum RolloutReason {
     Starting,
     /// Everything is as it should be, and is looked at once more.
     Settling,
-    /// The Package is suspended or its spec cannot be used: no further pod dies.
+    /// The Package is suspended, its spec cannot be used, or another DaemonSet of the
+    /// component has failed: no further pod dies.
     Paused,
     /// No node is to run it.
     NoNodes,
@@ -167,6 +168,11 @@ pub struct RolloutRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5000))]
     pub dead: Vec<String>,
+    /// Living nodes without a ready pod before it began; none where they were more
+    /// than the first step admits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5000))]
+    pub sick: Vec<String>,
     /// Crashes of containers before it began, by `<uid of the pod>/<container>`:
     /// they are not its fault.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -184,6 +190,9 @@ pub struct RolloutRecord {
     /// Restarts the canary had by then.
     #[serde(default, skip_serializing_if = "is_zero_u32")]
     pub restarts: u32,
+    /// uid of the canary that was last told to be ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
     /// Whether the canary is being tried, or still to be.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trial: bool,

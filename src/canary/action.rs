@@ -23,6 +23,8 @@ pub enum Action {
         name: String,
         /// uid it must have.
         uid: String,
+        /// The DaemonSet that it is of.
+        daemon_set: String,
         /// Pods that must still be there then: one that serves goes only while
         /// none of the others is missing. Pods are seen by a watch, which may be late.
         beside: Option<Beside>,
@@ -118,8 +120,14 @@ impl Action {
     }
 
     /// Deletes a pod.
-    pub fn delete(pod: &Pod, beside: Option<Beside>) -> Self {
-        Self::DeletePod { namespace: pod.namespace.clone(), name: pod.name.clone(), uid: pod.uid.clone(), beside }
+    pub fn delete(daemon_set: &DaemonSet, pod: &Pod, beside: Option<Beside>) -> Self {
+        Self::DeletePod {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+            daemon_set: daemon_set.name.clone(),
+            beside,
+        }
     }
 }
 
@@ -146,6 +154,18 @@ impl Label {
 }
 
 impl Steering {
+    /// Whether the write would still be right: what must be true of the DaemonSet is.
+    pub fn holds(&self, live: &DaemonSet) -> bool {
+        let is_as_seen = match &self.premise {
+            Premise::Nothing => true,
+            Premise::Strategy(strategy) => live.strategy.as_written() == strategy,
+            Premise::Spec { generation, strategy } => {
+                live.generation == *generation && live.strategy.as_written() == strategy
+            }
+        };
+        live.uid == self.uid && is_as_seen
+    }
+
     /// The write as a JSON patch (RFC 6902). An API server answers a test that
     /// fails with 422 (measured): the object has changed, look again.
     pub fn json_patch(&self) -> Value {

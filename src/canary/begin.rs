@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Standing;
-use super::census::{self, Census};
+use super::census::{self, Census, Seat};
 use super::desk::Desk;
-use super::objects::DaemonSet;
+use super::objects::{DaemonSet, Pod};
 use super::observation::Observation;
 use super::settings::Settings;
 use super::trial;
@@ -25,8 +25,14 @@ pub fn remember(seen: &Observation, settings: &Settings, mut record: RolloutReco
     record.template = daemon_set.template;
     record.dead = census::dead_now(seen, daemon_set, None, settings);
     record.nodes = census::nodes_with_pods(seen, daemon_set);
-    // Which pods are of the template that comes is not known yet.
-    record.crashed = census::crashed_so_far(seen, daemon_set, None);
+    // After a rollout that had not ended well it is the new one that has to mend them.
+    if record.node.is_none() {
+        record.sick = census::sick_now(seen, daemon_set, None, settings);
+    }
+    // Which pods are of the template that comes is not known yet. Those of the present
+    // one that are down have had their chance.
+    let is_present = |pod: &Pod| pod.hash.as_deref() == Some(hash);
+    record.crashed = census::crashed_so_far(seen, daemon_set, |pod| pod.ready || !is_present(pod));
     Some(record)
 }
 
@@ -56,6 +62,7 @@ pub(super) fn identify(desk: &mut Desk<'_>, daemon_set: &DaemonSet) {
 pub(super) fn not_observed(desk: &mut Desk<'_>, daemon_set: &DaemonSet, message: &str) -> Standing {
     let standing = Standing::Waiting(format!("DaemonSet {}: {message}", daemon_set.id()));
     desk.record.settled = false;
+    desk.stop_clock();
     match desk.record.phase {
         RolloutPhase::Failed => match &desk.record.message {
             Some(message) => Standing::Failed(format!("DaemonSet {}: {message}", daemon_set.id())),
@@ -70,14 +77,20 @@ pub(super) fn not_observed(desk: &mut Desk<'_>, daemon_set: &DaemonSet, message:
 }
 
 /// Whether the newest ControllerRevision is still to be seen: revisions have a
-/// watch of their own, which may be late, and until it has caught up the old
-/// template looks like the newest one, running everywhere. Its controller knows
-/// better. The number of a template is taken down once pods bear out whose it is.
-pub(super) fn awaits_revision(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
+/// watch of their own, which may be late, and until it has caught up the template
+/// before looks like the newest one. Its controller knows better: it counts fewer
+/// nodes than run that, or as many as run another one. The number of a template is
+/// taken down once pods bear out whose it is.
+pub(super) fn awaits_revision(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> bool {
     let is_another = desk.record.template.is_some_and(|known| Some(known) != daemon_set.template);
     let counts = daemon_set.counts;
-    if is_another && counts.updated < census.updated_among(|node| daemon_set.tolerates(node)) {
-        return true;
+    if is_another {
+        let templates = census::templates(desk.seen, daemon_set);
+        let here = templates.get(hash).copied().unwrap_or(0);
+        let off = |nodes: i64| (counts.updated - nodes).abs();
+        if counts.updated < here || templates.values().any(|there| off(*there) < off(here)) {
+            return true;
+        }
     }
     if !is_another || counts.updated > 0 || counts.desired == 0 {
         desk.record.template = daemon_set.template;
@@ -109,16 +122,22 @@ pub(super) fn begin(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> 
     let (seen, tries_again) = (desk.seen, trial::chooses(desk, daemon_set));
     let record = &mut desk.record;
     let changed = record.revision.is_some();
-    let so_far = census::crashed_so_far(seen, daemon_set, Some(hash));
+    let is_new = |pod: &Pod| pod.hash.as_deref() == Some(hash);
     if begun == Begun::First && record.uid.is_some() {
-        record.crashed.retain(|container, _| so_far.contains_key(container));
+        let of_new = census::crashed_so_far(seen, daemon_set, is_new);
+        record.crashed.retain(|container, _| of_new.contains_key(container));
     } else {
-        record.crashed = so_far;
+        record.crashed = census::crashed_so_far(seen, daemon_set, |pod| pod.ready && is_new(pod));
+    }
+    if begun == Begun::Next {
+        record.node = None;
     }
     if record.uid.is_none() || begun == Begun::Next {
         record.dead = census::dead_now(seen, daemon_set, Some(hash), desk.settings);
         record.nodes = census::nodes_with_pods(seen, daemon_set);
-        record.node = None;
+        if record.node.is_none() {
+            record.sick = census::sick_now(seen, daemon_set, Some(hash), desk.settings);
+        }
     }
     record.uid = Some(daemon_set.uid.clone());
     record.revision = Some(hash.to_owned());
@@ -147,19 +166,28 @@ pub(super) fn told(desk: &mut Desk<'_>, begun: Begun) -> Standing {
     desk.wait(RolloutPhase::Started, reason, message.to_owned())
 }
 
+/// A node that was left out and is back is one like any other: should it fail once
+/// more, the new template may be why.
+pub(super) fn take_back(desk: &mut Desk<'_>, census: &Census<'_>) {
+    let runs_new = |name: &String| census.seat(name).is_some_and(|seat| seat.node.ready && seat.new.is_some());
+    let serves = |name: &String| census.seat(name).is_some_and(Seat::serves);
+    desk.record.dead.retain(|name| !runs_new(name));
+    desk.record.sick.retain(|name| !serves(name));
+}
+
 /// Whether nothing has happened since [`remember`]: the engine has not applied
 /// what is wanted yet.
 pub(super) fn is_awaited(desk: &Desk<'_>) -> bool {
     !desk.moment.released && desk.record.phase == RolloutPhase::Started && !desk.record.is_started()
 }
 
-/// Another attempt at what had failed: from the start, with the nodes that are
-/// not ready by now left out.
+/// Another attempt: from the start, with the nodes that are not ready by now left
+/// out. A node that proved well is none to begin with.
 pub fn again(record: &RolloutRecord) -> RolloutRecord {
     RolloutRecord {
         daemon_set: record.daemon_set.clone(),
         component: record.component.clone(),
-        node: record.node.clone(),
+        node: record.node.clone().filter(|_| record.phase != RolloutPhase::Successful),
         ..RolloutRecord::default()
     }
 }

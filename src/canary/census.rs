@@ -17,7 +17,7 @@ pub struct Seat<'a> {
     pub new: Option<(&'a Pod, Health)>,
     /// A pod of an older template, if there is one that stays.
     pub old: Option<&'a Pod>,
-    /// Whether it was not ready before the rollout, and still is not.
+    /// Whether it, or its pod, was not ready before the rollout, and still is not.
     pub excluded: bool,
 }
 
@@ -30,6 +30,11 @@ impl<'a> Seat<'a> {
     /// Whether it does, and the pod is ready.
     pub fn is_healthy(&self) -> bool {
         self.is_updated() && matches!(self.new, Some((_, Health::Ready)))
+    }
+
+    /// Whether it has a ready pod, of whichever template.
+    pub fn serves(&self) -> bool {
+        self.is_healthy() || self.old.is_some_and(|old| old.ready)
     }
 
     /// Whether all that is left is on its way out, or has not been made yet.
@@ -64,14 +69,12 @@ impl<'a> Census<'a> {
         record: &RolloutRecord,
         settings: &Settings,
     ) -> Self {
-        let dead: &BTreeSet<&str> = &record.dead.iter().map(String::as_str).collect();
         let mut seats: BTreeMap<&str, Seat<'_>> = BTreeMap::new();
         let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid));
         for pod in own {
             // A pod whose node is gone goes with it.
             let Some(node) = pod.node.as_ref().and_then(|name| seen.nodes.get(name)) else { continue };
-            let excluded = is_excluded(node, dead, settings);
-            let seat = seats.entry(&node.name).or_insert(Seat { node, new: None, old: None, excluded });
+            let seat = seats.entry(&node.name).or_insert(Seat { node, new: None, old: None, excluded: false });
             if pod.deleting {
                 continue;
             }
@@ -85,9 +88,15 @@ impl<'a> Census<'a> {
                 seat.old = Some(pod);
             }
         }
-        let excluded = seen.nodes.values().filter(|node| is_excluded(node, dead, settings));
-        let counted = excluded.filter(|node| daemon_set.tolerates(node) && seats.contains_key(node.name.as_str()));
-        let counted = i64::try_from(counted.count()).unwrap_or(i64::MAX);
+        if settings.unready_nodes == UnreadyNodes::Exclude {
+            let dead: BTreeSet<&str> = record.dead.iter().map(String::as_str).collect();
+            let sick: BTreeSet<&str> = record.sick.iter().map(String::as_str).collect();
+            for seat in seats.values_mut() {
+                let name = seat.node.name.as_str();
+                seat.excluded = (!seat.node.ready && dead.contains(name)) || (!seat.serves() && sick.contains(name));
+            }
+        }
+        let counted = count(seats.values(), |seat| seat.excluded && daemon_set.tolerates(seat.node));
         let dead_weight = count(seats.values(), |seat| seat.excluded);
         Self { seats, expected: daemon_set.counts.desired - counted, dead_weight }
     }
@@ -100,11 +109,6 @@ impl<'a> Census<'a> {
     /// Nodes that run the new template.
     pub fn updated(&self) -> i64 {
         count(self.included(), Seat::is_updated)
-    }
-
-    /// Nodes that run the new template, of all that are `among`.
-    pub fn updated_among(&self, among: impl Fn(&Node) -> bool) -> i64 {
-        count(self.seats.values(), |seat| seat.is_updated() && among(seat.node))
     }
 
     /// Nodes that run the new template and are ready.
@@ -122,10 +126,14 @@ impl<'a> Census<'a> {
         count(self.included(), Seat::is_vacant)
     }
 
+    /// Nodes that should have a pod that stays and have none.
+    pub fn missing(&self, daemon_set: &DaemonSet) -> i64 {
+        self.expected - count(self.included(), |seat| !seat.is_vacant() && daemon_set.tolerates(seat.node))
+    }
+
     /// Living nodes that should have a ready pod and have none.
     pub fn down(&self) -> i64 {
-        let serves = |seat: &Seat<'_>| seat.is_healthy() || seat.old.is_some_and(|old| old.ready);
-        let lacks = |seat: &Seat<'_>| seat.node.ready && !serves(seat);
+        let lacks = |seat: &Seat<'_>| seat.node.ready && !seat.serves();
         let absent = self.expected - count(self.included(), |_| true);
         count(self.included(), lacks) + absent.max(0)
     }
@@ -162,11 +170,47 @@ pub fn dead_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, 
     dead.map(|node| node.name.clone()).collect()
 }
 
-/// How often containers of its pods have crashed so far; of those with a hash, if
-/// one is given.
-pub fn crashed_so_far(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>) -> Crashes {
+/// Nodes that are ready and have a pod, but no ready one, and none of the new
+/// template: what is wrong there is older. More of them than the first step admits
+/// are no exception, but what a rollout has to answer for.
+pub fn sick_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, settings: &Settings) -> Vec<String> {
+    let mut serving: BTreeMap<&str, bool> = BTreeMap::new();
     let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
-    own.filter(|pod| hash.is_none() || pod.hash.as_deref() == hash).flat_map(health::crashes_of).collect()
+    for pod in own {
+        let Some(node) = pod.node.as_ref().and_then(|name| seen.nodes.get(name)).filter(|node| node.ready) else {
+            continue;
+        };
+        let is_new = hash.is_some_and(|hash| is_new(pod, daemon_set, hash, settings));
+        *serving.entry(&node.name).or_default() |= pod.ready || is_new;
+    }
+    let sick: Vec<String> =
+        serving.iter().filter(|(_, serves)| !**serves).map(|(node, _)| (*node).to_owned()).collect();
+    let few = settings.step(1).of(daemon_set.counts.desired);
+    if i64::try_from(sick.len()).is_ok_and(|many| many <= few) { sick } else { Vec::new() }
+}
+
+/// On how many nodes each template runs, by its hash, of those that the DaemonSet
+/// controller counts.
+pub fn templates(seen: &Observation, daemon_set: &DaemonSet) -> BTreeMap<String, i64> {
+    let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
+    let mut nodes: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for pod in own {
+        let node = pod.node.as_ref().and_then(|name| seen.nodes.get(name));
+        if let (Some(node), Some(hash)) = (node.filter(|node| daemon_set.tolerates(node)), &pod.hash) {
+            nodes.entry(&node.name).or_default().insert(hash);
+        }
+    }
+    let mut templates = BTreeMap::new();
+    for hash in nodes.into_values().filter(|hashes| hashes.len() == 1).flatten() {
+        *templates.entry(hash.to_owned()).or_default() += 1;
+    }
+    templates
+}
+
+/// How often containers of the pods that are `forgiven` have crashed so far.
+pub fn crashed_so_far(seen: &Observation, daemon_set: &DaemonSet, forgiven: impl Fn(&Pod) -> bool) -> Crashes {
+    let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
+    own.filter(|pod| forgiven(pod)).flat_map(health::crashes_of).collect()
 }
 
 /// Nodes with a pod of the DaemonSet that stays.
@@ -174,10 +218,6 @@ pub fn nodes_with_pods(seen: &Observation, daemon_set: &DaemonSet) -> i64 {
     let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
     let nodes: BTreeSet<&str> = own.filter_map(|pod| pod.node.as_deref()).collect();
     i64::try_from(nodes.len()).unwrap_or(i64::MAX)
-}
-
-fn is_excluded(node: &Node, dead: &BTreeSet<&str>, settings: &Settings) -> bool {
-    settings.unready_nodes == UnreadyNodes::Exclude && !node.ready && dead.contains(node.name.as_str())
 }
 
 fn is_new(pod: &Pod, daemon_set: &DaemonSet, hash: &str, settings: &Settings) -> bool {

@@ -61,7 +61,7 @@ fn expand(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> S
         return desk.wait(still(desk.record.phase), None, message);
     }
     let steering = desk.steer(daemon_set, pace, daemon_set.strategy.drive);
-    let Some(stuck) = in_time(desk, census) else {
+    let Some(stuck) = in_time(desk, daemon_set, census) else {
         return too_late(desk, daemon_set, census);
     };
     if steering && !lowers {
@@ -104,7 +104,7 @@ fn finish(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> S
     let steering = go_idle(desk, daemon_set, census);
     if !is_complete(daemon_set, census) {
         desk.record.settled = false;
-        let Some(stuck) = in_time(desk, census) else {
+        let Some(stuck) = in_time(desk, daemon_set, census) else {
             return too_late(desk, daemon_set, census);
         };
         let message = if stuck { holding_up(census) } else { "the last pods are becoming ready".to_owned() };
@@ -141,6 +141,10 @@ pub(super) fn is_complete(daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
 
 /// It is done, and its budget stays at 1.
 pub(super) fn stays(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
+    if desk.record.reason == Some(RolloutReason::GuardMismatch) {
+        desk.stand(RolloutPhase::Successful, None, "");
+    }
+    desk.stop_clock();
     go_idle(desk, daemon_set, census);
 }
 
@@ -171,8 +175,8 @@ fn done(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Sta
 }
 
 /// Whether it is still in time, and if so, whether it is slow by now.
-fn in_time(desk: &mut Desk<'_>, census: &Census<'_>) -> Option<bool> {
-    desk.left(desk.settings.progress_deadline)?;
+fn in_time(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Option<bool> {
+    desk.left(deadline(desk, daemon_set))?;
     let slow = desk.elapsed() >= SLOW.min(desk.settings.progress_deadline / 2);
     if !slow && census.outdated() > 0 {
         desk.left(SLOW);
@@ -180,8 +184,13 @@ fn in_time(desk: &mut Desk<'_>, census: &Census<'_>) -> Option<bool> {
     Some(slow)
 }
 
+/// The next pod goes only when one has been ready for `minReadySeconds`.
+fn deadline(desk: &Desk<'_>, daemon_set: &DaemonSet) -> Duration {
+    desk.settings.progress_deadline.saturating_add(Duration::from_secs(daemon_set.min_ready_seconds))
+}
+
 fn too_late(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
-    let limit = short(desk.settings.progress_deadline);
+    let limit = short(deadline(desk, daemon_set));
     let message = format!("no further node within {limit}: {}", holding_up(census));
     failure::fail(desk, daemon_set, RolloutReason::NoProgress, message)
 }

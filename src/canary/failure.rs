@@ -27,6 +27,19 @@ pub(super) fn fail(desk: &mut Desk<'_>, daemon_set: &DaemonSet, reason: RolloutR
     Standing::Failed(format!("DaemonSet {}: {message}", daemon_set.id()))
 }
 
+/// Whether the new template has taken the DaemonSet from every node, though there
+/// are nodes that could run it: its placement, most likely, is a mistake.
+pub(super) fn has_vanished(desk: &Desk<'_>, daemon_set: &DaemonSet) -> bool {
+    let mut nodes = desk.seen.nodes.values().filter(|node| node.ready && daemon_set.tolerates(node));
+    let had = desk.record.trial && desk.record.nodes > 0 && !desk.moment.returning;
+    had && daemon_set.counts.desired == 0 && nodes.next().is_some()
+}
+
+pub(super) fn vanished(desk: &mut Desk<'_>, daemon_set: &DaemonSet) -> Standing {
+    let message = format!("its new template fits no node, {} had a pod before", desk.record.nodes);
+    fail(desk, daemon_set, RolloutReason::NoNodes, message)
+}
+
 /// It has failed and stays so; what was told stays told.
 pub(super) fn stays(desk: &mut Desk<'_>, daemon_set: &DaemonSet) -> Standing {
     desk.stop_clock();
@@ -55,6 +68,9 @@ fn hold(desk: &mut Desk<'_>, daemon_set: &DaemonSet) {
 pub(super) fn recovers(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
     let forgiving = desk.moment.forgiving || desk.settings.mode == RolloutMode::Compat;
     let may = forgiving && desk.settings.on_failure != CanaryFailure::Freeze;
+    if has_vanished(desk, daemon_set) {
+        return false;
+    }
     census.broken().is_none() && (expansion::is_complete(daemon_set, census) || (may && is_well(desk, census)))
 }
 

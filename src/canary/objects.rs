@@ -15,6 +15,9 @@ const REVISION_HASH: &str = "controller-revision-hash";
 /// template, and by nothing else (measured).
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// Labels of nodes of the control plane.
+const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+
 /// A DaemonSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DaemonSet {
@@ -44,6 +47,8 @@ pub struct DaemonSet {
     pub strategy: Strategy,
     /// Taints that its pods tolerate.
     pub tolerations: Vec<Toleration>,
+    /// Seconds for which a pod must be ready to count as available.
+    pub min_ready_seconds: u64,
     /// What its controller says of it.
     pub counts: Counts,
 }
@@ -184,6 +189,7 @@ impl DaemonSet {
             controller: metadata.controller().map(|owner| format!("{}/{}", text(owner, "kind"), text(owner, "name"))),
             strategy: Strategy::read(&spec["updateStrategy"]),
             tolerations: items(&spec["template"]["spec"]["tolerations"]).map(Toleration::read).collect(),
+            min_ready_seconds: spec["minReadySeconds"].as_u64().unwrap_or(0),
             counts: Counts {
                 desired: count("desiredNumberScheduled"),
                 updated: count("updatedNumberScheduled"),
@@ -309,6 +315,13 @@ impl Node {
             labels: metadata.map("labels"),
             taints: taints.filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")).collect(),
         }
+    }
+}
+
+impl Node {
+    /// Whether it is one of the control plane.
+    pub fn is_control_plane(&self) -> bool {
+        CONTROL_PLANE.iter().any(|label| self.labels.contains_key(*label))
     }
 }
 

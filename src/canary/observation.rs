@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::guard::{COMPAT, STRICT};
 use super::objects::{DaemonSet, Node, Pod, Revision};
-use crate::api::{RolloutPhase, RolloutRecord};
+use crate::api::{RolloutGuard, RolloutPhase, RolloutRecord};
 
 /// What was seen of one DaemonSet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,19 +50,30 @@ impl Sight {
 pub struct Calm {
     uid: String,
     template: i64,
+    guard: Option<RolloutGuard>,
 }
 
 impl Calm {
     /// What ended well.
     pub fn after(record: &RolloutRecord) -> Option<Self> {
         let ended = record.phase == RolloutPhase::Successful;
-        Some(Self { uid: record.uid.clone().filter(|_| ended)?, template: record.template? })
+        Some(Self { uid: record.uid.clone().filter(|_| ended)?, template: record.template?, guard: record.guard })
     }
 
     /// Whether the DaemonSet is as it was then.
     pub fn holds(&self, daemon_set: &DaemonSet) -> bool {
         let strategy = &daemon_set.strategy;
-        daemon_set.uid == self.uid && daemon_set.template == Some(self.template) && strategy.pace == super::idle()
+        let label = daemon_set.guarded_as.as_deref();
+        let is_guarded = match self.guard {
+            Some(RolloutGuard::AdmissionStrict) => label == Some(STRICT),
+            Some(RolloutGuard::AdmissionCompat) => label == Some(COMPAT),
+            Some(RolloutGuard::Rendered | RolloutGuard::Unguarded) => label.is_some(),
+            Some(RolloutGuard::Observed) | None => true,
+        };
+        is_guarded
+            && daemon_set.uid == self.uid
+            && daemon_set.template == Some(self.template)
+            && strategy.pace == super::idle()
     }
 }
 

@@ -15,6 +15,9 @@ use crate::clock::short;
 
 /// Takes the trial as far as it will go now.
 pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
+    if failure::has_vanished(desk, daemon_set) {
+        return failure::vanished(desk, daemon_set);
+    }
     if census.expected <= 0 && census.included().next().is_none() {
         desk.record.trial = false;
         return expansion::go_on(desk, daemon_set, census);
@@ -37,7 +40,7 @@ pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census
             if deletes(desk, daemon_set, census) && (!serves || census.down() == 0) && !steering {
                 desk.record.pod = Some(old.uid.clone());
                 let beside = serves.then(|| Beside::of(daemon_set, &desk.seen.pods, old));
-                desk.act(Action::delete(old, beside));
+                desk.act(Action::delete(daemon_set, old, beside));
             }
             let message = match new {
                 Some((_, Health::NotReady(message) | Health::Broken(_, message))) => message.clone(),
@@ -79,7 +82,7 @@ fn pace(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, seat: Opti
 /// Finds the canary's node, unless it has one: in this order one whose pod is
 /// being replaced already, the one where the last try failed, one whose old pod
 /// is of no use anyway, one that was replaced before anybody looked, and in Strict
-/// the first that may be chosen. A pod that is ready is never asked to go while
+/// the first that may be chosen, of the control plane last. A pod that is ready is never asked to go while
 /// another node is without one.
 fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
     let known = desk.record.node.clone().filter(|node| stands(desk, daemon_set, census, node));
@@ -90,13 +93,16 @@ fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
     let deletes = deletes(desk, daemon_set, census);
     let may = |seat: &&Seat<'_>| may_be_tried(desk, daemon_set, seat);
     let eligible = || census.included().filter(may).filter(|seat| seat.old.is_some() && seat.new.is_none());
-    let vacant = || census.included().find(|seat| seat.is_vacant() && seat.node.ready);
+    // Pods also go from nodes that the new template does not want: no successor comes.
+    let is_missed = census.missing(daemon_set) > 0;
+    let awaits = |seat: &&Seat<'_>| seat.is_vacant() && seat.node.ready && daemon_set.tolerates(seat.node);
+    let vacant = || census.included().find(awaits).filter(|_| is_missed);
     let costs_nothing = |seat: &&Seat<'_>| deletes && seat.useless().is_some();
     let may_go = |seat: &&Seat<'_>| costs_nothing(seat) || (deletes && census.down() == 0);
     let known = || known.as_deref().and_then(|node| census.seat(node)).filter(may_go);
     let useless = || eligible().find(costs_nothing);
-    let replaced = || replaced(desk, census);
-    let chosen = || eligible().find(may_go);
+    let replaced = || replaced(desk, daemon_set, census);
+    let chosen = || eligible().filter(may_go).min_by_key(|seat| seat.node.is_control_plane());
     let found = vacant().or_else(known).or_else(useless).or_else(replaced).or_else(chosen);
     let node = found.map(|seat| seat.node.name.clone());
     if node != desk.record.node {
@@ -109,39 +115,42 @@ fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
 }
 
 /// Whether the node on record still stands for the canary: not one that has
-/// gone, nor one whose old pod may no longer be asked to go.
+/// gone, or that no pod is missing from, nor one whose old pod may no longer be
+/// asked to go.
 fn stands(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, node: &str) -> bool {
     match census.seat(node) {
         Some(seat) if seat.excluded => false,
         Some(seat) if seat.old.is_some() && seat.new.is_none() && deletes(desk, daemon_set, census) => {
             may_be_tried(desk, daemon_set, seat)
         }
+        Some(seat) if seat.is_vacant() => census.missing(daemon_set) > 0,
         Some(_) => true,
-        None => desk.seen.nodes.contains_key(node),
+        None => desk.seen.nodes.contains_key(node) && census.missing(daemon_set) > 0,
     }
 }
 
 /// A node that had a pod before and has the new one. One that joined since does
 /// not show that a pod can be replaced, unless there are no others; a node that
 /// left at the same time is taken for a replaced one.
-fn replaced<'c, 'a>(desk: &Desk<'_>, census: &'c Census<'a>) -> Option<&'c Seat<'a>> {
+fn replaced<'c, 'a>(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &'c Census<'a>) -> Option<&'c Seat<'a>> {
     let olds = i64::try_from(census.seats.values().filter(|seat| seat.old.is_some()).count()).unwrap_or(i64::MAX);
     let joined = olds > 0 && desk.record.nodes <= olds + census.vacant();
-    let news = || census.included().filter(|seat| seat.new.is_some() && matches_selector(desk, seat));
+    let news = || census.included().filter(|seat| seat.new.is_some() && matches_selector(desk, daemon_set, seat));
     let found = news().find(|seat| seat.is_healthy()).or_else(|| news().next());
     found.filter(|seat| !joined || seat.old.is_some())
 }
 
 fn may_be_tried(desk: &Desk<'_>, daemon_set: &DaemonSet, seat: &Seat<'_>) -> bool {
     let node = seat.node;
-    node.ready && !node.unschedulable && daemon_set.tolerates(node) && matches_selector(desk, seat)
+    node.ready && !node.unschedulable && daemon_set.tolerates(node) && matches_selector(desk, daemon_set, seat)
 }
 
-/// In Compat the DaemonSet controller chooses, whatever the selector says.
-fn matches_selector(desk: &Desk<'_>, seat: &Seat<'_>) -> bool {
+/// In Compat, and for a surge, the DaemonSet controller chooses, whatever the
+/// selector says.
+fn matches_selector(desk: &Desk<'_>, daemon_set: &DaemonSet, seat: &Seat<'_>) -> bool {
     let wanted = &desk.settings.node_selector;
     let has = |(key, value): (&String, &String)| seat.node.labels.get(key) == Some(value);
-    desk.settings.mode == RolloutMode::Compat || wanted.iter().all(has)
+    !chooses(desk, daemon_set) || wanted.iter().all(has)
 }
 
 fn no_node(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, steering: bool) -> Standing {
@@ -193,6 +202,7 @@ fn soak(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pod: &
         return expansion::go_on(desk, daemon_set, census);
     }
     desk.look_again(left);
+    desk.record.told = Some(pod.uid.clone());
     let message = format!("{} is ready and must stay so for {}", place(pod), short(desk.settings.soak));
     desk.wait(RolloutPhase::Canary, Some(RolloutReason::Soaking), message)
 }

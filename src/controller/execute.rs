@@ -16,6 +16,7 @@ use crate::api::wellknown::{
 };
 use crate::api::{PackageRevisionSpec, PackageStatus};
 use crate::canary::action::Beside;
+use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Strategy;
 use crate::canary::{self, Steering};
 use crate::engine::ObjectKey;
@@ -329,7 +330,7 @@ impl Executor {
                 self.object(&format!("DaemonSet/{}/{}", label.namespace, label.name), answer)
             }
             canary::Action::Steer(steering) => self.steer(&daemon_sets(&steering.namespace), steering).await,
-            canary::Action::DeletePod { namespace, name, uid, beside } => {
+            canary::Action::DeletePod { namespace, name, uid, beside, .. } => {
                 let pods: Api<Pod> = Api::namespaced(self.own.clone(), namespace);
                 let object = format!("Pod/{namespace}/{name}");
                 if let Some(beside) = beside {
@@ -352,8 +353,15 @@ impl Executor {
             serde_json::from_value(steering.json_patch()).map_err(|error| failed(&object, unreadable(error)))?;
         let written = match bounded(daemon_sets.patch(&steering.name, &ours(), &Patch::<()>::Json(patch))).await {
             Ok(written) => written,
-            // A test that fails is answered with 422 (measured).
-            Err(error) if error.code() == Some(422) => return Err(WriteError::Changed { object }),
+            // A test that fails is answered with 422 (measured), and so is what somebody's
+            // admission does not allow.
+            Err(error) if error.code() == Some(422) => {
+                let live = bounded(daemon_sets.get(&steering.name)).await.map_err(|error| failed(&object, error))?;
+                return Err(match is_still_right(steering, live) {
+                    true => WriteError::Denied { object, problem: error.to_string() },
+                    false => WriteError::Changed { object },
+                });
+            }
             Err(error) => return Err(failed(&object, error)),
         };
         let found = Strategy::read(&written.data["spec"]["updateStrategy"]);
@@ -386,6 +394,11 @@ impl Executor {
         let object = answer.map_err(|error| failed(name, error))?;
         Ok(Written::Object(Box::new(cached(object))))
     }
+}
+
+fn is_still_right(steering: &Steering, live: DynamicObject) -> bool {
+    let live = serde_json::to_value(live).unwrap_or_default();
+    live.as_object().is_some_and(|live| steering.holds(&DaemonSet::read(live)))
 }
 
 /// Asks for the pods that must be there before another one goes.

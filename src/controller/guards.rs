@@ -13,6 +13,7 @@ use kube::discovery::pinned_kind;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::cached::Cached;
 use super::cluster::{RequestError, bounded, typed_api};
@@ -28,6 +29,10 @@ const ASK_AGAIN: Duration = Duration::from_secs(300);
 /// The same where they may not be read.
 const ASK_AGAIN_DENIED: Duration = Duration::from_secs(30);
 
+/// Each API server compiles policies anew once a second (its source says): what was
+/// read a moment ago may not act yet, or still.
+const SETTLE: Duration = Duration::from_secs(5);
+
 /// The kinds that make up the guard.
 const KINDS: [&str; 2] = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"];
 
@@ -37,12 +42,21 @@ type Objects = BTreeMap<String, Map<String, Value>>;
 #[derive(Debug, Default)]
 pub struct Guards {
     objects: [Option<Objects>; 2],
+    /// When something was last another than it had been before.
+    changed: Option<Instant>,
 }
 
 impl Guards {
     /// Whether all of it has been read.
     pub fn is_read(&self) -> bool {
         self.objects.iter().all(Option::is_some)
+    }
+
+    /// For how long it is not known whether the API server acts on what is here. What
+    /// was here when this process began counts as known.
+    pub fn settles_in(&self, now: Instant) -> Option<Duration> {
+        let left = SETTLE.checked_sub(now.saturating_duration_since(self.changed?))?;
+        (!left.is_zero()).then_some(left)
     }
 
     /// What acts in a namespace with these labels.
@@ -61,14 +75,19 @@ impl Guards {
 
     fn set(&mut self, position: usize, objects: Objects) -> bool {
         let Some(known) = self.objects.get_mut(position) else { return false };
+        let first = known.is_none();
         let changed = known.as_ref() != Some(&objects);
         *known = Some(objects);
+        if changed && !first {
+            self.changed = Some(Instant::now());
+        }
         changed
     }
 
     fn edit(&mut self, position: usize, change: impl FnOnce(&mut Objects)) {
         if let Some(known) = self.objects.get_mut(position) {
             change(known.get_or_insert_default());
+            self.changed = Some(Instant::now());
         }
     }
 }
@@ -155,5 +174,26 @@ impl Watches {
     fn change(&self, position: usize, change: impl FnOnce(&mut Objects)) {
         self.view.change_guards(|guards| guards.edit(position, change));
         self.wake_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_a_moment_ago_is_not_known_to_act() {
+        let mut guards = Guards::default();
+        let one = Objects::from([("windlass-canary-strict".to_owned(), Map::new())]);
+        guards.set(0, one.clone());
+        guards.set(1, Objects::new());
+        let now = Instant::now();
+        assert_eq!(guards.settles_in(now), None, "it was there before");
+        guards.set(0, one);
+        assert_eq!(guards.settles_in(now), None, "listed again, and the same");
+        guards.edit(0, Objects::clear);
+        let left = guards.settles_in(Instant::now()).unwrap();
+        assert!(left <= SETTLE && left > SETTLE / 2, "{left:?}");
+        assert_eq!(guards.settles_in(Instant::now() + SETTLE), None);
     }
 }

@@ -23,6 +23,7 @@ use super::view::View;
 use super::{access, rollouts};
 use crate::api::{PackageStatus, Reason};
 use crate::canary;
+use crate::canary::strategy::Pace;
 use crate::package::names::NameError;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
@@ -265,20 +266,45 @@ impl Reconciler {
         Ok(())
     }
 
+    /// In order, up to the first that fails. But what is done for one DaemonSet does not
+    /// wait for another, nor for the engine, and a freeze for nothing.
     async fn act(
         &self,
         key: &PackageKey,
         executor: &Executor,
         actions: &[rollout::Action],
     ) -> Result<(), ReconcileError> {
-        for action in actions {
+        let mut problem = None;
+        let mut stopped = false;
+        let mut failed: Vec<(&str, &str)> = Vec::new();
+        let (first, then): (Vec<_>, Vec<_>) = actions.iter().partition(|action| is_freeze(action));
+        for action in first.into_iter().chain(then) {
+            let daemon_set = action.daemon_set();
+            let is_held_up = match daemon_set {
+                Some(daemon_set) => failed.contains(&daemon_set),
+                None => stopped,
+            };
+            if is_held_up {
+                continue;
+            }
             self.check_leadership()?;
             tracing::info!(action = describe(action), "acting");
-            self.taken(executor.act(action).await?);
-            self.queue.progressed(key);
-            self.metrics.wrote(describe(action));
+            match executor.act(action).await {
+                Ok(written) => {
+                    self.taken(written);
+                    self.queue.progressed(key);
+                    self.metrics.wrote(describe(action));
+                }
+                Err(error) => {
+                    match daemon_set {
+                        Some(daemon_set) => failed.push(daemon_set),
+                        None => stopped = true,
+                    }
+                    problem.get_or_insert(error);
+                }
+            }
         }
-        Ok(())
+        problem.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// After the actions: nothing waits for an event to be written.
@@ -358,6 +384,11 @@ fn undone(actions: &[rollout::Action]) -> String {
         actions.iter().filter_map(rollout::Action::object).map(|key| key.to_string()).collect();
     let objects = objects.into_iter().collect::<Vec<_>>().join(", ");
     format!("{objects}: somebody else changes back what is written, such as an admission webhook: exempt these objects")
+}
+
+/// Whether it only makes a rollout smaller.
+fn is_freeze(action: &rollout::Action) -> bool {
+    matches!(action, rollout::Action::Rollout(canary::Action::Steer(steering)) if steering.pace == Pace::Frozen)
 }
 
 /// What an action is called in logs and metrics.

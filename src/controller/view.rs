@@ -278,6 +278,7 @@ impl View {
             argo_project: facts.projects.get(namespace).unwrap_or(&settings.argo_project).clone(),
             requirements_settle: settings.requirements_settle,
             identity: facts.identity,
+            guard_settles_in: self.guards.read().unwrap_or_else(PoisonError::into_inner).settles_in(Instant::now()),
             default_service_account: settings.default_service_account.clone(),
             require_service_account: settings.require_service_account,
             watching_for: lock(&self.watching_since).elapsed(),

@@ -167,6 +167,7 @@ impl Rehearsal {
             argo_project: "default".into(),
             requirements_settle: self.settings.requirements_settle,
             identity: None,
+            guard_settles_in: None,
             default_service_account: None,
             require_service_account: self.settings.require_service_account,
             watching_for: Duration::from_millis(self.now() - self.process.started),

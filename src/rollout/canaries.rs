@@ -2,7 +2,9 @@
 //! remembered before it is written, and where they stand. What is to be done for
 //! one of them is [`canary::decide`]'s to say.
 
+mod care;
 mod places;
+mod step;
 mod told;
 
 use std::sync::Arc;
@@ -10,24 +12,26 @@ use std::time::Duration;
 
 use super::decision::Action;
 use super::evidence::Remembered;
-use super::needs::is_moving;
 use super::turn::{Limits, Standing, short};
 use super::work::Work;
-use crate::api::{Canary, Engine, RecordedComponent, RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord};
+use crate::api::{Canary, Engine, RecordedComponent, RolloutGuard, RolloutRecord};
 use crate::canary::guard::{Policies, Unguarded};
 use crate::canary::objects::DaemonSet;
-use crate::canary::strategy::Pace;
-use crate::canary::{self, Moment, Observation, Settings, Sight, estimate};
+use crate::canary::{self, Observation, Settings, Sight, estimate};
 use crate::engine::{Manifest, ObjectKey, keeps_the_first_step_small};
 use crate::ready::release::ReleaseState;
 use crate::rollout::live::Live;
 
+pub(crate) use care::{failure, keep, let_all_go, let_go_of_lost, look_after, pause, pause_component, retry};
 pub(crate) use places::needed;
-use places::{Places, has_lost_it, id, is_of, places, unnamed, watched};
-use told::tell;
+use places::{Places, id, is_of, places, unnamed};
+use step::{Circumstances, put, step_all};
 
 /// Where the guard's policies are.
 const MANIFESTS: &str = "manifests/canary";
+/// Why nothing is written for a few seconds.
+pub(crate) const SETTLING: &str =
+    "the canary's guard was changed a moment ago, and it is waited until the API server acts on that";
 
 fn settings(component: &RecordedComponent) -> Option<Settings> {
     component.canary.as_ref().map(Settings::from)
@@ -42,15 +46,9 @@ fn record(work: &Work<'_>, component: &RecordedComponent, key: &ObjectKey) -> Ro
     let earlier = work.snapshot.revisions.iter().rev().filter(|revision| revision.number() < work.latest.number());
     let mut earlier = earlier.flat_map(|revision| &revision.status.rollouts);
     match earlier.find(|record| is_of(record, component, key)) {
-        Some(earlier) => again(earlier),
+        Some(earlier) => canary::again(earlier),
         None => RolloutRecord { daemon_set: id(key), component: component.name.clone(), ..RolloutRecord::default() },
     }
-}
-
-/// Another attempt. A node that proved well is none to begin with.
-fn again(record: &RolloutRecord) -> RolloutRecord {
-    let node = record.node.clone().filter(|_| record.phase != RolloutPhase::Successful);
-    RolloutRecord { node, ..canary::again(record) }
 }
 
 /// Records what stands there before a component is written, and sees to it that
@@ -73,7 +71,7 @@ pub(crate) fn remember(work: &mut Work<'_>, component: &RecordedComponent) -> Re
                 not_yet => return not_yet,
             }
         }
-        let before = again(&record(work, component, key));
+        let before = canary::again(&record(work, component, key));
         match canary::remember(&seen, &settings, before) {
             Some(record) => records.push(record),
             None => {
@@ -93,6 +91,10 @@ fn prepare(
     settings: &Settings,
     daemon_set: &DaemonSet,
 ) -> Remembered {
+    if let Some(left) = work.snapshot.cluster.guard_settles_in {
+        work.look_again(left);
+        return Remembered::NotRead(format!("DaemonSet {}: {SETTLING}", daemon_set.id()));
+    }
     if label(work, settings, daemon_set) {
         return Remembered::NotRead(format!("DaemonSet {} is being put under the canary's guard", daemon_set.id()));
     }
@@ -218,9 +220,7 @@ pub(crate) fn judge(
     if let Some(missing) = unnamed(component, &keys).filter(|_| released) {
         return Some(Standing::Waiting(missing));
     }
-    let moment = Circumstances { released, paused: false };
-    let standings: Vec<Standing> =
-        keys.iter().filter_map(|key| step(work, component, key, &settings, moment)).collect();
+    let standings = step_all(work, component, &keys, &settings, Circumstances { released, paused: false });
     let allowance = allowance(work, component);
     let worst = standings.into_iter().max_by_key(weight)?;
     Some(match worst {
@@ -240,166 +240,6 @@ fn weight(standing: &Standing) -> u8 {
         Standing::Denied(_) => 2,
         Standing::Unguarded(_) => 3,
         Standing::Failed(_) => 4,
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Circumstances {
-    released: bool,
-    paused: bool,
-}
-
-/// One look at one DaemonSet; `None`: it is done.
-fn step(
-    work: &mut Work<'_>,
-    component: &RecordedComponent,
-    key: &ObjectKey,
-    settings: &Settings,
-    circumstances: Circumstances,
-) -> Option<Standing> {
-    let seen = match look(work, key) {
-        Ok(seen) => seen,
-        Err(not_yet) => return Some(not_yet.into()),
-    };
-    let before = record(work, component, key);
-    let guard = match &seen.daemon_set {
-        None => before.guard.unwrap_or(RolloutGuard::Rendered),
-        Some(daemon_set) => {
-            label(work, settings, daemon_set);
-            let child = work.child(component);
-            match child.map_or(Err(Unguarded::NoPolicy), |child| guard(work, child, daemon_set)) {
-                Ok(guard) => guard,
-                Err(unguarded @ Unguarded::Mismatch) => {
-                    let message = explain(work, daemon_set, &unguarded);
-                    mismatch(work, before, &message);
-                    return Some(Standing::Unguarded(message));
-                }
-                Err(Unguarded::NoPolicy) => RolloutGuard::Unguarded,
-            }
-        }
-    };
-    let moment = Moment {
-        time: work.now.time,
-        watching_for: work.now.watching_for,
-        guard,
-        released: circumstances.released,
-        paused: circumstances.paused,
-        // A first install is tried again until it succeeds.
-        forgiving: work.latest.spec.base.is_none(),
-    };
-    let decision = canary::decide(&seen, &before, settings, moment);
-    tell(work, key, &before, &decision.record);
-    put(work, decision.record);
-    work.actions.extend(decision.action.map(Action::Rollout));
-    if let Some(after) = decision.look_again {
-        work.look_again(after);
-    }
-    match decision.standing {
-        canary::Standing::Done => None,
-        canary::Standing::Waiting(message) => Some(Standing::Waiting(message)),
-        canary::Standing::Failed(message) => Some(Standing::Failed(message)),
-    }
-}
-
-fn mismatch(work: &mut Work<'_>, before: RolloutRecord, message: &str) {
-    let reason = Some(RolloutReason::GuardMismatch);
-    put(work, RolloutRecord { reason, message: Some(message.to_owned()), ..before });
-}
-
-fn put(work: &mut Work<'_>, record: RolloutRecord) {
-    let rollouts = &mut work.status.rollouts;
-    let same = |known: &RolloutRecord| (&known.component, &known.daemon_set) == (&record.component, &record.daemon_set);
-    match rollouts.iter().position(same).and_then(|at| rollouts.get_mut(at)) {
-        Some(known) => *known = record,
-        None => rollouts.push(record),
-    }
-}
-
-/// Nothing moves for now: no further pod of an open rollout dies.
-pub(crate) fn pause(work: &mut Work<'_>) {
-    if !is_moving(work.latest) {
-        return;
-    }
-    let latest = work.latest;
-    latest.spec.components.iter().for_each(|component| pause_component(work, component));
-}
-
-/// The same for one component.
-pub(crate) fn pause_component(work: &mut Work<'_>, component: &RecordedComponent) {
-    let (Some(settings), Some(child)) = (settings(component), work.child(component)) else { return };
-    let Places::Known(keys) = places(child, component) else { return };
-    for key in keys {
-        let known = work.status.rollouts.iter().find(|record| is_of(record, component, &key));
-        if known.is_some_and(|record| record.phase != RolloutPhase::Successful && record.revision.is_some()) {
-            step(work, component, &key, &settings, Circumstances { released: false, paused: true });
-        }
-    }
-}
-
-/// Outside of a move nothing gates, but a template that somebody changes by hand
-/// is rolled out like any other, and a budget is kept at 1.
-pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
-    for component in components {
-        let (Some(settings), Some(child)) = (settings(component), work.child(component)) else { continue };
-        if !work.runs_wanted(component) {
-            continue;
-        }
-        let Places::Known(keys) = places(child, component) else { continue };
-        for key in keys {
-            step(work, component, &key, &settings, Circumstances { released: true, paused: false });
-        }
-    }
-    for component in components.iter().filter(|component| has_lost_it(work.snapshot, component)) {
-        let keys = watched(work.snapshot, component);
-        keys.iter().for_each(|key| let_go(work, key));
-    }
-    let named: Vec<String> = components
-        .iter()
-        .filter(|component| component.canary.is_some())
-        .map(|component| component.name.clone())
-        .collect();
-    work.status.rollouts.retain(|record| named.contains(&record.component));
-}
-
-/// A component that has no canary any more is taken from under the guard once its
-/// DaemonSets have their new template, or where `settled` says that none is to
-/// come: nobody would lift a freeze later. A message while that is awaited.
-pub(crate) fn let_go_of_lost(work: &mut Work<'_>, component: &RecordedComponent, settled: bool) -> Option<String> {
-    if !has_lost_it(work.snapshot, component) {
-        return None;
-    }
-    let seen = |key: &ObjectKey| work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);
-    let guarded: Vec<(ObjectKey, bool)> = watched(work.snapshot, component)
-        .into_iter()
-        .filter_map(|key| {
-            let daemon_set = seen(&key).filter(|daemon_set| daemon_set.guarded_as.is_some())?;
-            let is_new = record(work, component, &key).template != daemon_set.template;
-            Some((key, settled || is_new))
-        })
-        .collect();
-    for (key, _) in guarded.iter().filter(|(_, is_due)| *is_due) {
-        let_go(work, key);
-    }
-    guarded.first().map(|(key, _)| format!("DaemonSet {} is taken from under the canary's guard", id(key)))
-}
-
-/// A DaemonSet without a canary is taken from under the guard, and moves again.
-fn let_go(work: &mut Work<'_>, key: &ObjectKey) {
-    let seen = work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);
-    let Some(daemon_set) = seen.filter(|daemon_set| daemon_set.guarded_as.is_some()) else { return };
-    if daemon_set.strategy.pace == Pace::Frozen {
-        let action = canary::Action::steer(daemon_set, canary::idle(), daemon_set.strategy.drive);
-        work.actions.push(Action::Rollout(action));
-    }
-    work.actions.push(Action::Rollout(canary::Action::label(daemon_set, None)));
-}
-
-/// Another attempt was asked for.
-pub(crate) fn retry(work: &mut Work<'_>) {
-    for record in &mut work.status.rollouts {
-        if record.phase != RolloutPhase::Successful {
-            *record = again(record);
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::adopt;
+use super::canaries;
 use super::decision::{Action, Precondition};
 use super::gate::Held;
 use super::history::History;
@@ -57,6 +58,10 @@ impl From<RenderError> for Missing {
 
 /// Compiles the next revision of a Package.
 pub(crate) fn revision(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Compiled {
+    let is_canaried = definition.components.iter().any(|component| component.canary.is_some());
+    if is_canaried && snapshot.cluster.guard_settles_in.is_some() {
+        return Compiled::Waiting { actions: Vec::new(), message: canaries::SETTLING.to_owned() };
+    }
     let number = snapshot.revisions.last().map_or(1, |latest| latest.number() + 1);
     let compiler = Compiler::new(snapshot, definition, wanted.engine, number);
     let known = Known::of(snapshot, wanted);

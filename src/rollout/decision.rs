@@ -11,7 +11,8 @@ use crate::engine::ObjectKey;
 /// The outcome of one look at a Package.
 ///
 /// The executor first writes `records`, then runs `actions` in order and stops
-/// at the first that fails, then writes `status`. What must not be forgotten is
+/// at the first that fails (DaemonSets each for themselves, freezes first), then
+/// writes `status`. What must not be forgotten is
 /// therefore recorded before it is done, and everything that is done can be
 /// done again.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -181,6 +182,26 @@ impl Action {
             | Self::Delete { .. } => {}
         }
         action
+    }
+
+    /// Namespace and name of the DaemonSet that it is about, if it is about one.
+    pub fn daemon_set(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Rollout(canary::Action::Steer(steering)) => Some((&steering.namespace, &steering.name)),
+            Self::Rollout(canary::Action::Label(label)) => Some((&label.namespace, &label.name)),
+            Self::Rollout(canary::Action::DeletePod { namespace, daemon_set, .. }) => Some((namespace, daemon_set)),
+            Self::HoldPackage
+            | Self::ReleasePackage
+            | Self::CreateRevision(_)
+            | Self::HoldRevision { .. }
+            | Self::ReleaseRevision { .. }
+            | Self::DeleteRevision { .. }
+            | Self::Apply { .. }
+            | Self::Patch { .. }
+            | Self::Operate { .. }
+            | Self::MarkVolumeClaim { .. }
+            | Self::Delete { .. } => None,
+        }
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn advance(work: &mut Work<'_>, definition: &Definition) -> (Headline
         RevisionPhase::RolledBack => (rolled_back(work), None),
         RevisionPhase::RollbackFailed => rollback_failed(work),
     };
+    canaries::look_after(work);
     match refused {
         Some(message) => (refused_beside(headline, &message), open),
         None => (headline, open),
@@ -286,12 +287,13 @@ fn rolled_back(work: &mut Work<'_>) -> Headline {
     }
     let version = target.map_or_else(String::new, |target| target.spec.version.clone());
     let rollback = work.status.rollback.clone().unwrap_or_default();
+    let beside = canaries::failure(work).map(|message| format!("; {message}")).unwrap_or_default();
     if rollback.requested.is_some() {
-        let message = format!("revision {} ({version}) runs as asked, until the spec changes", rollback.to);
+        let message = format!("revision {} ({version}) runs as asked, until the spec changes{beside}", rollback.to);
         return Headline::new(Reason::RolledBack, message);
     }
     let wanted = &work.latest.spec.version;
-    let message = format!("{wanted} failed ({}); {version} runs again", rollback.cause);
+    let message = format!("{wanted} failed ({}); {version} runs again{beside}", rollback.cause);
     Headline::new(Reason::UpgradeRolledBack, message)
 }
 
@@ -336,7 +338,10 @@ fn succeeded(work: &mut Work<'_>, definition: &Definition) -> Headline {
     let version = &work.latest.spec.version;
     match cleanup::after_success(work, definition.revision_history_limit) {
         Some(message) => Headline::new(Reason::Ready, format!("{version} runs; {message}")).reconciling(),
-        None => Headline::new(Reason::Ready, format!("{version} runs")),
+        None => match canaries::failure(work) {
+            Some(message) => Headline::new(Reason::Ready, format!("{version} runs; {message}")),
+            None => Headline::new(Reason::Ready, format!("{version} runs")),
+        },
     }
 }
 
@@ -360,10 +365,34 @@ pub(crate) fn suspended(work: &mut Work<'_>) -> Headline {
     }
 }
 
+/// The spec cannot be used, or has to wait. Where nothing is under way, what runs is
+/// kept as ever: only a move waits.
+pub(crate) fn hold_up(work: &mut Work<'_>) {
+    match work.status.phase {
+        RevisionPhase::Succeeded | RevisionPhase::RolledBack if !work.snapshot.package.suspend => {
+            canaries::look_after(work);
+            stop_clocks(work);
+        }
+        RevisionPhase::Pending
+        | RevisionPhase::Preparing
+        | RevisionPhase::Applying
+        | RevisionPhase::Failed
+        | RevisionPhase::RollingBack
+        | RevisionPhase::RollbackFailed
+        | RevisionPhase::Succeeded
+        | RevisionPhase::RolledBack
+        | RevisionPhase::Superseded => pause_clocks(work),
+    }
+}
+
 /// Every clock stands: what was begun goes no further for now.
 pub(crate) fn pause_clocks(work: &mut Work<'_>) {
-    let now = work.now;
     canaries::pause(work);
+    stop_clocks(work);
+}
+
+fn stop_clocks(work: &mut Work<'_>) {
+    let now = work.now;
     work.status.components.iter_mut().for_each(|record| record.pause(now));
     work.status.hooks.iter_mut().for_each(|hook| hook.pause(now));
     if let Some(rollback) = &mut work.status.rollback {
@@ -399,6 +428,16 @@ fn retry(work: &mut Work<'_>) {
     work.status.last_handled_retry = Some(token.clone());
     let by_hand = work.status.rollback.as_ref().is_some_and(|rollback| rollback.requested.is_some());
     match work.status.phase {
+        RevisionPhase::Succeeded if canaries::failure(work).is_some() => {
+            canaries::retry(work);
+            work.event(false, Reason::Progressing, "another attempt at a DaemonSet's rollout was asked for");
+            return;
+        }
+        RevisionPhase::RolledBack if by_hand && canaries::failure(work).is_some() => {
+            canaries::retry(work);
+            work.event(false, Reason::Progressing, "another attempt at a DaemonSet's rollout was asked for");
+            return;
+        }
         RevisionPhase::Failed => {
             hooks::repeat_failures(work);
             release::ask_again(work, token);

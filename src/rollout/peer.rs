@@ -11,7 +11,7 @@ use super::snapshot::{Peer, Required, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{Claim, Engine, RevisionPhase};
-use crate::engine::{ObjectKey, follower_name};
+use crate::engine::{ObjectKey, claim, follower_name};
 use crate::package::definition::{ChartSource, Definition, Requirement};
 use crate::package::version::Version;
 
@@ -30,6 +30,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
     let own: Vec<&Live> =
         snapshot.children.iter().filter(|child| child.package() == Some(snapshot.package.name.as_str())).collect();
     let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims());
+    let canaried = definition.iter().flat_map(|definition| &definition.components).filter(|c| c.canary.is_some());
     let hook_claims = wanted.iter().flat_map(|(_, wanted)| wanted.hooks()).map(|hook| hook.release.clone());
     let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
     let held: BTreeSet<Claim> = own.iter().filter_map(|child| release::claim(child)).collect();
@@ -51,6 +52,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         generation: snapshot.package.generation,
         claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held.iter().cloned()).collect()),
         held: Arc::new(held),
+        guarded: Arc::new(canaried.filter(|_| !deleting).map(claim).collect()),
         hook_claims: Arc::new(hook_claims.collect()),
         children: Arc::new(spec_children.filter(|_| !deleting).chain(standing).collect()),
         sources: Arc::new(sources(snapshot).chain(followed).collect()),

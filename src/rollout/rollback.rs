@@ -273,7 +273,7 @@ pub(crate) fn keep(work: &mut Work<'_>, target: &RevisionView) {
 }
 
 /// The stored manifests with CRDs left alone and nobody's suspension in the way.
-fn restored_form(component: &RecordedComponent) -> RecordedComponent {
+pub(crate) fn restored_form(component: &RecordedComponent) -> RecordedComponent {
     let mut restored = component.clone();
     for manifest in &mut restored.manifests {
         *manifest = rollback_form(&Manifest::from_record(std::mem::take(manifest))).into_map();

@@ -164,6 +164,8 @@ pub struct Peer {
     pub held: Arc<BTreeSet<crate::api::Claim>>,
     /// Identities of the releases that its spec claims or its children hold.
     pub claims: Arc<BTreeSet<crate::api::Claim>>,
+    /// Of the releases that its spec claims, those with a canary.
+    pub guarded: Arc<BTreeSet<crate::api::Claim>>,
     /// Identities of the releases that its hooks install while they run.
     pub hook_claims: Arc<BTreeSet<crate::api::Claim>>,
     /// Where the children stand that its spec asks for or that it has.
@@ -203,6 +205,9 @@ pub struct Cluster {
     pub requirements_settle: Duration,
     /// As whom this process writes, as the API server names it.
     pub identity: Option<String>,
+    /// The guard's policies were changed a moment ago: for so long it is not known
+    /// whether the API server acts on them already.
+    pub guard_settles_in: Option<Duration>,
     /// Account used where a Package names none.
     pub default_service_account: Option<String>,
     /// Whether a Package without an account is refused.

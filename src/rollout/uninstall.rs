@@ -1,5 +1,6 @@
 //! A Package that is being deleted: uninstall in reverse, or let go.
 
+use super::canaries;
 use super::cleanup;
 use super::decision::Action;
 use super::live::Live;
@@ -34,7 +35,7 @@ pub(crate) fn step(work: &mut Work<'_>) -> Option<String> {
     let first_seen =
         work.status.deletion.get_or_insert(DeletionRecord { generation, owner_mark: mark.clone() }).clone();
     let waiting = match way(work.snapshot, &first_seen, &mark) {
-        Way::Orphan => None,
+        Way::Orphan => canaries::let_all_go(work, |_| true),
         Way::Namespace => let_all_go(work),
         Way::Uninstall => hand_over(work).or_else(|| required_by(work)).or_else(|| uninstall(work)),
     };
@@ -74,6 +75,15 @@ pub(crate) fn owner_mark(snapshot: &Snapshot) -> String {
 /// What other Packages claim is let go at once, whoever requires this one.
 fn hand_over(work: &mut Work<'_>) -> Option<String> {
     let claimed: Vec<&Live> = work.inventory().filter(|child| removal::is_claimed_elsewhere(work, child)).collect();
+    let snapshot = work.snapshot;
+    let leaves = |child: &Live| {
+        let claim = release::claim(child);
+        let takes_over = |peer: &Peer| claim.as_ref().is_some_and(|claim| peer.guarded.contains(claim));
+        claimed.iter().any(|claimed| claimed.key() == child.key()) && !snapshot.peers.iter().any(takes_over)
+    };
+    if let Some(waiting) = canaries::let_all_go(work, leaves) {
+        return Some(waiting);
+    }
     for child in &claimed {
         replace::hand_over(work, child);
     }
@@ -122,6 +132,8 @@ fn let_all_go(work: &mut Work<'_>) -> Option<String> {
     for child in &children {
         work.actions.extend(release::let_go(child));
     }
+    // It does not wait for them: the namespace does not either.
+    canaries::let_all_go(work, |_| true);
     let first = children.first()?;
     Some(format!("{}: suspending it before its namespace is gone", first.name()))
 }

@@ -1,7 +1,7 @@
 //! The desk on which a decision is put together.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::clock::Now;
@@ -12,7 +12,7 @@ use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
 use super::{adopt, canaries, compile, operation, release};
 use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
-use crate::engine::{Manifest, in_place, pinned};
+use crate::engine::{Manifest, ObjectKey, in_place, pinned};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
 use crate::ready::release::Release;
@@ -31,6 +31,8 @@ pub(crate) struct Work<'a> {
     pub events: Vec<Event>,
     pub rollout_events: Vec<RolloutEvent>,
     pub blocked_by: Vec<Blocker>,
+    /// DaemonSets behind a canary that this look has seen to.
+    pub seen_to: BTreeSet<ObjectKey>,
     look_again: Option<Duration>,
     index: BTreeMap<String, usize>,
     by_component: BTreeMap<&'a str, Vec<&'a Live>>,
@@ -60,6 +62,7 @@ impl<'a> Work<'a> {
             events: Vec::new(),
             rollout_events: Vec::new(),
             blocked_by: Vec::new(),
+            seen_to: BTreeSet::new(),
             look_again: None,
             by_component,
             by_place: snapshot.children.iter().map(|child| (child.place(), child)).collect(),

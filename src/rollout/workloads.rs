@@ -18,7 +18,7 @@ pub(crate) fn awaited(work: &Work<'_>, component: &RecordedComponent) -> Option<
         return None;
     }
     let child = work.child(component)?;
-    release::objects_of(child).into_iter().filter(is_workload).find_map(|key| {
+    release::objects_of(child).into_iter().filter(|key| is_workload(key, component)).find_map(|key| {
         let waiting = |message: String| Some(Standing::Waiting(format!("{}/{}: {message}", key.kind, key.name)));
         match work.snapshot.objects.get(&key).unwrap_or(&Lookup::Pending) {
             Lookup::Found(object) => not_rolled_out(&key.kind, object).and_then(waiting),
@@ -41,16 +41,25 @@ pub(crate) fn needed(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
     let engine = latest.map(|latest| latest.spec.engine);
     let components = latest.into_iter().flat_map(|latest| &latest.spec.components);
     let looked_at = components.filter(move |component| engine.is_some_and(|engine| is_looked_at(engine, component)));
-    let children = looked_at.filter_map(|component| release::child(snapshot, component));
-    children.flat_map(release::objects_of).filter(is_workload)
+    looked_at.flat_map(|component| {
+        let objects = release::child(snapshot, component).map(release::objects_of).unwrap_or_default();
+        objects.into_iter().filter(move |key| is_workload(key, component))
+    })
 }
 
 fn is_looked_at(engine: Engine, component: &RecordedComponent) -> bool {
     engine == Engine::Flux && component.canary.is_some()
 }
 
-fn is_workload(key: &ObjectKey) -> bool {
-    key.api_version == "apps/v1" && matches!(key.kind.as_str(), "Deployment" | "StatefulSet")
+/// DaemonSets only beside those that the canary names: these have their rollout.
+fn is_workload(key: &ObjectKey, component: &RecordedComponent) -> bool {
+    let named = component.canary.as_ref().map(|canary| canary.daemon_sets.as_slice()).unwrap_or_default();
+    key.api_version == "apps/v1"
+        && match key.kind.as_str() {
+            "Deployment" | "StatefulSet" => true,
+            "DaemonSet" => !named.is_empty() && !named.contains(&key.name),
+            _ => false,
+        }
 }
 
 /// Why a workload is not rolled out yet, by the rules of `kubectl rollout status`.
@@ -59,6 +68,9 @@ fn not_rolled_out(kind: &str, object: &Value) -> Option<String> {
     let status = |field: &str| count(&format!("/status/{field}")).unwrap_or(0);
     if status("observedGeneration") < count("/metadata/generation").unwrap_or(0) {
         return Some("its controller has not seen it yet".to_owned());
+    }
+    if kind == "DaemonSet" {
+        return daemon_set_not_rolled_out(object);
     }
     let wanted = count("/spec/replicas").unwrap_or(1);
     let available = if kind == "Deployment" { "availableReplicas" } else { "readyReplicas" };
@@ -72,6 +84,17 @@ fn not_rolled_out(kind: &str, object: &Value) -> Option<String> {
         return Some("old replicas are still there".to_owned());
     }
     (status(available) < wanted).then(|| format!("{} of {wanted} replicas are available", status(available)))
+}
+
+fn daemon_set_not_rolled_out(object: &Value) -> Option<String> {
+    let status = |field: &str| object.pointer(&format!("/status/{field}")).and_then(Value::as_i64).unwrap_or(0);
+    let on_delete = object.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete");
+    let wanted = status("desiredNumberScheduled");
+    if !on_delete && status("updatedNumberScheduled") < wanted {
+        return Some(format!("{} of {wanted} pods are updated", status("updatedNumberScheduled")));
+    }
+    (status("numberAvailable") < wanted)
+        .then(|| format!("{} of {wanted} pods are available", status("numberAvailable")))
 }
 
 #[cfg(test)]
@@ -96,6 +119,10 @@ mod tests {
     #[case::not_ready("StatefulSet", json!({"replicas": 3}), json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "readyReplicas": 2}), Some("2 of 3 replicas are available"))]
     #[case::on_delete("StatefulSet", json!({"replicas": 3, "updateStrategy": {"type": "OnDelete"}}), json!({"observedGeneration": 2, "replicas": 3, "readyReplicas": 3}), None)]
     #[case::partition("StatefulSet", json!({"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}}), json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "readyReplicas": 3}), None)]
+    #[case::daemon_set("DaemonSet", json!({}), json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 3, "numberAvailable": 3}), None)]
+    #[case::daemon_set_not_updated("DaemonSet", json!({}), json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 2, "numberAvailable": 3}), Some("2 of 3 pods are updated"))]
+    #[case::daemon_set_not_available("DaemonSet", json!({}), json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "updatedNumberScheduled": 3}), Some("0 of 3 pods are available"))]
+    #[case::daemon_set_on_delete("DaemonSet", json!({"updateStrategy": {"type": "OnDelete"}}), json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberAvailable": 3}), None)]
     fn a_workload_is_rolled_out_as_kubectl_says(
         #[case] kind: &str,
         #[case] spec: Value,

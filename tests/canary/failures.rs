@@ -319,6 +319,19 @@ fn restarts_now(scene: &mut Scene, node: &str, restarts: u32) {
     pod["status"]["containerStatuses"][0]["restartCount"] = restarts.into();
 }
 
+/// What crashes already, and is to be tried once more, has had its chance.
+#[test]
+fn another_attempt_forgives_no_pod_that_is_down() {
+    let (mut scene, _) = rollout(RolloutMode::Strict, At::Canary);
+    scene.put("n1", "new", State::Waiting("CrashLoopBackOff", 5));
+    assert_eq!(scene.settle().record.phase, RolloutPhase::Failed);
+    scene.record = windlass::canary::again(&scene.record);
+    assert_eq!(stands(&scene.settle().record), (RolloutPhase::Failed, Some(RolloutReason::Crashing)));
+    scene.record = windlass::canary::again(&scene.record);
+    scene.remember();
+    assert_eq!(stands(&scene.settle().record), (RolloutPhase::Failed, Some(RolloutReason::Crashing)));
+}
+
 /// Where pods run the newest template that no rollout of it has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
@@ -396,4 +409,38 @@ fn crashes_before_the_rollout_are_forgiven(
     scene.wait(2);
     assert_eq!(scene.settle().standing, Standing::Done, "{:?}", scene.record);
     assert!(scene.record.crashed.is_empty(), "what is over is forgotten: {:?}", scene.record);
+}
+
+/// Time in which nothing can be said counts for no clock.
+#[test]
+fn a_daemon_set_controller_that_stands_still_does_not_run_the_clock_down() {
+    let (mut scene, _) = rollout(RolloutMode::Strict, At::Canary);
+    scene.wait(500);
+    scene.look();
+    let observed = scene.daemon_set["status"]["observedGeneration"].clone();
+    scene.daemon_set["status"]["observedGeneration"] = 0.into();
+    scene.wait(30);
+    scene.look();
+    scene.wait(5000);
+    scene.look();
+    scene.daemon_set["status"]["observedGeneration"] = observed;
+    assert!(matches!(scene.look().standing, Standing::Waiting(_)), "{:?}", scene.record);
+    scene.wait(100);
+    assert!(matches!(scene.look().standing, Standing::Failed(_)), "{:?}", scene.record);
+}
+
+/// The next pod goes only once one has been ready for `minReadySeconds`.
+#[test]
+fn the_deadline_for_progress_begins_when_a_pod_counts_as_available() {
+    let (mut scene, _) = rollout(RolloutMode::Compat, At::Expanding);
+    scene.daemon_set["spec"]["minReadySeconds"] = 900.into();
+    scene.look();
+    scene.wait(10);
+    scene.look();
+    scene.wait(1400);
+    assert!(matches!(scene.look().standing, Standing::Waiting(_)), "{:?}", scene.record);
+    scene.wait(101);
+    let decision = scene.look();
+    assert_eq!(stands(&decision.record), (RolloutPhase::Failed, Some(RolloutReason::NoProgress)));
+    assert!(message(&decision).contains("within 25m"), "{decision:?}");
 }

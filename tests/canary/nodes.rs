@@ -400,3 +400,186 @@ fn a_daemon_set_of_another_operator_is_only_observed() {
     actions.extend(decision.action);
     assert_eq!(actions, []);
 }
+
+/// It came back, took the new pod, and dies of it.
+#[rstest]
+fn a_node_that_was_dead_before_is_left_out_only_until_it_has_the_new_pod(
+    #[values(RolloutMode::Strict, RolloutMode::Compat)] mode: RolloutMode,
+) {
+    let mut scene = Scene::new(mode, 3);
+    scene.canary.soak = Some("0s".into());
+    scene.kill_node("n3");
+    scene.remember();
+    scene.template("new");
+    scene.settle();
+    scene.put("n1", "new", State::Ready);
+    scene.settle();
+    scene.revive_node("n3");
+    scene.put("n3", "new", State::Unready);
+    scene.settle();
+    scene.kill_node("n3");
+    scene.put("n2", "new", State::Ready);
+    assert!(matches!(done(&mut scene), Standing::Waiting(_)), "{:?}", scene.record);
+    scene.wait(601);
+    let decision = scene.settle();
+    assert_eq!(stands(&decision.record), (RolloutPhase::Failed, Some(RolloutReason::NoProgress)));
+    assert!(message(&decision).contains("node n3"), "{decision:?}");
+}
+
+/// The DaemonSet controller takes the pods away, whatever the budget says.
+#[rstest]
+fn a_template_that_fits_no_node_fails(
+    #[values(RolloutMode::Strict, RolloutMode::Compat)] mode: RolloutMode,
+    #[values(false, true)] returning: bool,
+) {
+    let mut scene = Scene::new(mode, 3);
+    scene.moment.returning = returning;
+    scene.template("new");
+    scene.desired(0);
+    (1..=3).for_each(|number| scene.put(&format!("n{number}"), "old", State::Terminating));
+    scene.settle();
+    (1..=3).for_each(|number| scene.empty(&format!("n{number}")));
+    if returning {
+        assert_eq!(done(&mut scene), Standing::Done, "an earlier version is known to run nowhere");
+        return;
+    }
+    let decision = scene.settle();
+    assert_eq!(stands(&decision.record), (RolloutPhase::Failed, Some(RolloutReason::NoNodes)));
+    assert!(message(&decision).contains("fits no node, 3 had a pod before"), "{decision:?}");
+    let again = scene.settle();
+    assert_eq!((again.record, again.action), (decision.record, None), "it stays so");
+}
+
+/// With the nodes themselves it is no mistake.
+#[test]
+fn a_template_without_any_node_left_is_done() {
+    let mut scene = Scene::new(RolloutMode::Strict, 2);
+    scene.template("new");
+    scene.desired(0);
+    for node in ["n1", "n2"] {
+        scene.remove_node(node);
+        scene.empty(node);
+    }
+    assert_eq!(done(&mut scene), Standing::Done);
+}
+
+/// A pod that goes for good is not replaced, so it is no canary.
+#[rstest]
+fn a_node_that_the_new_template_does_not_want_is_no_canary(
+    #[values(RolloutMode::Strict, RolloutMode::Compat)] mode: RolloutMode,
+    #[values(false, true)] seen_going: bool,
+) {
+    let mut scene = Scene::new(mode, 4);
+    scene.template("new");
+    scene.desired(3);
+    if seen_going {
+        scene.put("n1", "old", State::Terminating);
+        scene.settle();
+        assert_ne!(scene.record.node.as_deref(), Some("n1"));
+    } else {
+        // The deletion is seen late, and the pod is asked to go in vain.
+        scene.settle();
+    }
+    scene.empty("n1");
+    let next = if mode == RolloutMode::Strict { "n2" } else { "n3" };
+    scene.settle();
+    if mode == RolloutMode::Strict {
+        assert_eq!(scene.record.node.as_deref(), Some(next), "{:?}", scene.record);
+    }
+    scene.put(next, "new", State::Ready);
+    scene.settle();
+    assert_eq!((scene.record.node.as_deref(), scene.record.reason), (Some(next), Some(RolloutReason::Soaking)));
+    scene.wait(61);
+    scene.settle();
+    for node in ["n2", "n3", "n4"] {
+        scene.put(node, "new", State::Ready);
+    }
+    assert_eq!(done(&mut scene), Standing::Done, "{:?}", scene.record);
+}
+
+/// One node that can run no pod of any version says nothing about this one.
+#[rstest]
+fn a_node_whose_pod_was_not_ready_before_is_left_out(
+    #[values(RolloutMode::Strict, RolloutMode::Compat)] mode: RolloutMode,
+    #[values(State::Pending, State::Waiting("CrashLoopBackOff", 9))] state: State,
+) {
+    let mut scene = Scene::new(mode, 9);
+    scene.put("n1", "old", state);
+    scene.remember();
+    scene.template("new");
+    let uid = scene.uid("n2");
+    assert_eq!(deleted(&scene.look()), uid, "neither is it the canary, nor does it keep another from being it");
+    scene.settle();
+    scene.put("n2", "new", State::Ready);
+    scene.put("n1", "new", state);
+    scene.settle();
+    scene.wait(61);
+    scene.settle();
+    assert_eq!(scene.daemon_set["spec"]["updateStrategy"], rolling(2), "10 % and the one that is down");
+    (3..=9).for_each(|number| scene.put(&format!("n{number}"), "new", State::Ready));
+    assert_eq!(done(&mut scene), Standing::Done, "{:?}", scene.record);
+    assert_eq!(stands(&scene.record), (RolloutPhase::Successful, Some(RolloutReason::NodesExcluded)));
+    assert!(scene.record.message.as_ref().unwrap().contains("n1"));
+}
+
+/// As long as it is not ready, and only where those are the exception.
+#[rstest]
+#[case::it_becomes_ready(1, false, false)]
+#[case::more_than_a_step(2, false, true)]
+#[case::after_a_failure(1, true, true)]
+fn what_the_new_template_has_to_mend_is_not_left_out(
+    #[case] sick: usize,
+    #[case] failed: bool,
+    #[case] goes_first: bool,
+) {
+    let mut scene = Scene::new(RolloutMode::Strict, 9);
+    if failed {
+        scene.template("broken");
+        scene.settle();
+        scene.put("n1", "broken", State::Unready);
+        scene.wait(601);
+        assert_eq!(scene.settle().record.phase, RolloutPhase::Failed);
+        scene.record = windlass::canary::again(&scene.record);
+    }
+    (1..=sick).for_each(|number| scene.put(&format!("n{number}"), "old", State::Unready));
+    scene.remember();
+    scene.template("new");
+    scene.settle();
+    let node = scene.record.node.clone().unwrap();
+    assert_eq!(node == "n1", goes_first, "{:?}", scene.record);
+    if !goes_first {
+        scene.put("n1", "old", State::Ready);
+        scene.settle();
+        scene.put("n1", "old", State::Unready);
+        (2..=9).for_each(|number| scene.put(&format!("n{number}"), "new", State::Ready));
+        scene.settle();
+        scene.wait(61);
+        assert!(matches!(done(&mut scene), Standing::Waiting(_)), "{:?}", scene.record);
+    }
+}
+
+/// What keeps the cluster itself running is not where to learn something.
+#[test]
+fn a_node_of_the_control_plane_is_chosen_last() {
+    let mut scene = Scene::new(RolloutMode::Strict, 3);
+    for (node, label) in [("n1", "node-role.kubernetes.io/control-plane"), ("n2", "node-role.kubernetes.io/master")] {
+        scene.node(node)["metadata"]["labels"][label] = json!("");
+    }
+    scene.remember();
+    scene.template("new");
+    let uid = scene.uid("n3");
+    assert_eq!(deleted(&scene.look()), uid);
+}
+
+/// The DaemonSet controller chooses: a node outside the selector is as good.
+#[test]
+fn a_surge_is_frozen_behind_whichever_node_is_first() {
+    let mut scene = Scene::new(RolloutMode::Strict, 3);
+    scene.canary.node_selector = [("kubernetes.io/hostname".to_owned(), "n3".to_owned())].into();
+    scene.template("new");
+    scene.strategy(crate::scene::surging(1));
+    scene.settle();
+    scene.put("n1", "new", State::Ready);
+    let decision = scene.look();
+    assert_eq!((crate::scene::pace(&decision).as_str(), scene.record.reason), ("frozen", Some(RolloutReason::Soaking)));
+}

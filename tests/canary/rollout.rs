@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use windlass::api::{Canary, RolloutGuard, RolloutMode, RolloutPhase, RolloutRecord};
+use windlass::api::{Canary, RolloutGuard, RolloutMode, RolloutRecord};
 use windlass::canary::objects::{DaemonSet, Node, Pod, Revision};
 use windlass::canary::{Action, Decision, Moment, Observation, Settings, decide, remember};
 use windlass::sim::chart::Script;
@@ -122,9 +122,7 @@ impl Rollout {
     /// What the core does before the engine gets a new spec: the baseline, and a
     /// small budget.
     pub fn upgrade(&mut self, version: &str) {
-        if matches!(self.record.phase, RolloutPhase::Started | RolloutPhase::Successful) {
-            self.remember();
-        }
+        self.remember();
         self.rewrite(version);
     }
 
@@ -218,6 +216,7 @@ impl Rollout {
             guard: self.guard,
             released: true,
             paused: false,
+            returning: false,
             forgiving: false,
         }
     }
@@ -303,7 +302,7 @@ impl Rollout {
                 }
                 self.world.store.json_patch(WINDLASS, &key(), &patch).map(|_| key())
             }
-            Action::DeletePod { namespace, name, uid, beside } => {
+            Action::DeletePod { namespace, name, uid, beside, .. } => {
                 let pod = Key::new("v1", "Pod", namespace, name);
                 let stays = |pod: &&Pod| !pod.deleting;
                 let pods: Vec<Pod> = self.world.store.list("Pod").map(|(_, pod)| Pod::read(pod)).collect();

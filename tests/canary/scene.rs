@@ -63,6 +63,7 @@ impl Scene {
                 guard,
                 released: true,
                 paused: false,
+                returning: false,
                 forgiving: false,
             },
             pods_made: 0,

@@ -410,3 +410,68 @@ fn a_frozen_failure_is_taken_up_by_another_attempt() {
     let decision = scene.look();
     assert_eq!((decision.record.phase, pace(&decision).as_str()), (RolloutPhase::Canary, "1"));
 }
+
+/// The way back: the controller counts the nodes that never left as updated, while the
+/// newest revision that is seen is still that of the version that has failed.
+#[rstest]
+fn a_template_that_returns_is_waited_for_until_its_revision_is_seen(
+    #[values(RolloutMode::Strict, RolloutMode::Compat)] mode: RolloutMode,
+) {
+    let mut scene = Scene::new(mode, 3);
+    scene.number(1);
+    scene.remember();
+    scene.number(2);
+    scene.template("new");
+    scene.settle();
+    scene.put("n1", "new", State::Waiting("ErrImagePull", 0));
+    assert_eq!(scene.settle().record.phase, RolloutPhase::Failed);
+    scene.record = windlass::canary::again(&scene.record);
+    scene.remember();
+    scene.number(3);
+    scene.touch();
+    let mut seen = scene.observe();
+    seen.daemon_set.as_mut().unwrap().counts.updated = 2;
+    let decision = decide(&seen, &scene.record, &scene.settings(), scene.moment);
+    assert_eq!((&decision.action, decision.record.phase), (&None, RolloutPhase::Started), "{decision:?}");
+    assert!(message(&decision).contains("ControllerRevision"), "{decision:?}");
+    scene.record = decision.record;
+    scene.template("old");
+    scene.settle();
+    scene.put("n1", "old", State::Ready);
+    scene.settle();
+    scene.wait(61);
+    scene.settle();
+    scene.wait(2);
+    assert_eq!(scene.settle().standing, Standing::Done, "{:?}", scene.record);
+}
+
+/// What went wrong while nothing could be written is not told of what is done.
+#[test]
+fn a_mismatch_of_the_guard_that_is_over_is_not_told_any_more() {
+    let mut scene = Scene::new(RolloutMode::Strict, 1);
+    scene.settle();
+    scene.wait(2);
+    assert_eq!(scene.settle().standing, Standing::Done);
+    scene.record.reason = Some(RolloutReason::GuardMismatch);
+    scene.record.message = Some("not us".into());
+    assert_eq!(scene.look().standing, Standing::Done);
+    assert_eq!((scene.record.reason, &scene.record.message), (None, &None));
+}
+
+/// Without its label nothing keeps the next template small.
+#[rstest]
+#[case::as_it_was(Some("strict"), true)]
+#[case::another(Some("compat"), false)]
+#[case::none(None, false)]
+fn a_label_that_was_lost_is_noticed(#[case] label: Option<&str>, #[case] calm: bool) {
+    let mut scene = Scene::new(RolloutMode::Strict, 1);
+    scene.number(1);
+    scene.remember();
+    scene.settle();
+    scene.wait(2);
+    assert_eq!(scene.settle().standing, Standing::Done);
+    let mut seen = scene.observe();
+    let daemon_set = seen.daemon_set.as_mut().unwrap();
+    daemon_set.guarded_as = label.map(str::to_owned);
+    assert_eq!(Calm::after(&scene.record).unwrap().holds(daemon_set), calm);
+}

@@ -223,6 +223,26 @@ impl<'a> Agents<'a> {
         .await
     }
 
+    /// Waits until the pods on some nodes run a version, and are ready.
+    pub async fn pods(&self, nodes: &[&String], version: &str) {
+        let what = format!("{version} on {nodes:?}");
+        self.recorder
+            .until(SOON, &what, |log| {
+                let story = Story { log: log.to_vec() };
+                let runs = story.ready_on();
+                let lacks = nodes.iter().find(|node| runs.get(**node).is_none_or(|found| found != version));
+                lacks.map_or(Ok(()), |node| Err(format!("{node} runs {:?}", runs.get(*node))))
+            })
+            .await;
+    }
+
+    /// Deletes the Package and lets its release stay; waits until it is gone.
+    pub async fn is_orphaned(&self, within: Duration) {
+        let policy = json!({"spec": {"deletionPolicy": "Orphan"}});
+        self.packages.patch(&self.name, &PatchParams::default(), &Patch::Merge(policy)).await.expect("a patch");
+        self.bench.cluster().await.delete(&self.packages, &self.name, within).await;
+    }
+
     pub async fn daemon_sets(&self) -> Api<DynamicObject> {
         self.bench.cluster().await.dynamic(DAEMON_SET.0, DAEMON_SET.1, &self.name).await
     }

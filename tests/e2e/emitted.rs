@@ -213,6 +213,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
             argo_project: "default".to_owned(),
             requirements_settle: Duration::ZERO,
             identity: None,
+            guard_settles_in: None,
             default_service_account: None,
             require_service_account: false,
             watching_for: Duration::from_secs(60),

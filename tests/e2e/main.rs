@@ -95,6 +95,12 @@ fn run_tests() -> ExitCode {
         canary::a_late_crash_costs_one_node_in_strict_and_many_without,
         canary::a_canary_that_never_becomes_ready_fails_at_its_deadline,
         canary::a_chart_that_states_on_delete_is_rolled_out,
+        canary::a_dead_node_that_counts_fails_the_rollout,
+        canary::a_failure_in_compat_freezes_where_that_is_asked_for,
+        canary::a_late_crash_without_a_policy_costs_one_node,
+        canary::a_write_that_admission_refuses_is_told,
+        canary::a_write_that_comes_back_changed_is_a_mismatch,
+        canary::an_orphaned_package_leaves_nothing_frozen,
         canary::a_daemon_set_that_is_deleted_by_hand_comes_back,
         canary::a_manifest_that_is_applied_again_in_the_middle,
         canary::a_new_version_in_the_middle_begins_anew,
@@ -176,7 +182,11 @@ fn run_tests() -> ExitCode {
         processes::what_comes_after_the_end_leaves_nothing,
         processes::nothing_is_left_when_the_bench_is_killed,
     ];
-    let measures: [(&str, fn()); 2] = [
+    let measures: [(&str, fn()); 3] = [
+        (
+            "a_budget_that_was_larger_once_admits_nothing_later",
+            story::measure::a_budget_that_was_larger_once_admits_nothing_later,
+        ),
         ("only_the_chosen_pod_goes_while_frozen", story::measure::only_the_chosen_pod_goes_while_frozen),
         (
             "a_node_that_the_bench_loses_is_told_from_one_that_a_test_kills",

@@ -52,26 +52,51 @@ impl Story {
         pods.into_values().collect()
     }
 
+    /// Versions of pods that are ready, by their node.
+    pub fn ready_on(&self) -> BTreeMap<String, String> {
+        let mut pods: BTreeMap<&str, &Entry> = BTreeMap::new();
+        for entry in self.log.iter().filter(|entry| entry.kind == "Pod") {
+            match entry.change {
+                Change::Deleted => pods.remove(entry.name.as_str()),
+                Change::Added | Change::Modified => pods.insert(&entry.name, entry),
+            };
+        }
+        let ready = pods.into_values().filter(|entry| is_ready(&entry.object));
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        ready
+            .map(|entry| {
+                let object = &entry.object;
+                (text(&object["spec"]["nodeName"]), text(&object["metadata"]["labels"]["version"]))
+            })
+            .collect()
+    }
+
     /// See [`Story::judged`].
     pub fn is_within_the_budget(&self, dead: usize) {
         self.judged(dead).unwrap_or_else(|error| panic!("{error}\n{}", self.tell()));
     }
 
-    /// Never more nodes without a ready pod than the largest budget since the template came
-    /// allows, and than were dead before. While nothing is to be replaced, no other than the one
-    /// that is on record by then.
+    /// Never more nodes without a ready pod than the budget allows that its controller knows, or
+    /// is about to know; and than were so, or dead, before that was lowered. While nothing is to
+    /// be replaced, no other than the one that is on record by then.
     fn judged(&self, dead: usize) -> Result<(), String> {
         let (mut ready, mut allowed, mut template) = (Ready::default(), usize::MAX, Value::Null);
+        // Of budgets that its controller may still work through the largest.
+        let mut budget = usize::MAX;
         let (mut nodes, mut freeze) = (Nodes::default(), Freeze::default());
         for entry in &self.log {
             nodes.follow(entry)?;
             if entry.kind == DAEMON_SET {
                 let own = &entry.object["metadata"]["annotations"][TEMPLATE];
-                let budget = pods_of(&entry.object);
+                let live = pods_of(&entry.object);
+                let known = entry.object["status"]["observedGeneration"] == entry.object["metadata"]["generation"];
                 if *own != template {
-                    allowed = if template.is_null() { usize::MAX } else { budget };
+                    // What comes with a template is what it may take at once.
+                    budget = if template.is_null() { usize::MAX } else { live };
+                    allowed = budget.max(if budget == usize::MAX { 0 } else { ready.down().len() });
                     template = own.clone();
-                } else if allowed != usize::MAX {
+                } else if budget != usize::MAX {
+                    budget = if known { live } else { budget.max(live) };
                     allowed = allowed.max(budget);
                 }
             }
@@ -86,6 +111,7 @@ impl Story {
                     entry.version
                 ));
             }
+            allowed = budget.max(allowed.min(down.len()));
             let here = down.into_iter().filter(|node| !nodes.away.contains(node)).collect();
             freeze.follow(entry, here)?;
         }
@@ -170,6 +196,11 @@ impl Ready {
                 self.had.insert(node);
             }
         }
+        self.down()
+    }
+
+    /// The same, as it stands.
+    fn down(&self) -> BTreeSet<String> {
         let has = |node: &&String| self.pods.values().any(|pod| pod.node == **node && pod.ready);
         let down = self.had.iter().filter(|node| !has(node)).filter(|node| !self.uncounted.contains(*node));
         down.cloned().collect()
@@ -337,6 +368,28 @@ pub mod measure {
         assert!(error.contains("the pod on n2 goes"), "{error}");
         let error = frozen(vec![pod("n1", true), pod("n1", false), pod("n2", true)]).expect_err("one after the other");
         assert!(error.contains("the pod on n2 goes"), "{error}");
+    }
+
+    /// A budget that is back at 1 does not admit what one of 3 did.
+    pub fn a_budget_that_was_larger_once_admits_nothing_later() {
+        let rolling = |template: &str, budget: u64, seen: u64| {
+            let (kind, name, mut object) = daemon_set(template, "RollingUpdate");
+            object["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] = budget.into();
+            object["status"]["observedGeneration"] = seen.into();
+            (kind, name, object)
+        };
+        let story = |then: Vec<_>| {
+            let nodes = ["n1", "n2", "n3"].map(|node| pod(node, false));
+            let before = [rolling("1", 1, 1)].into_iter().chain(nodes).chain([rolling("2", 1, 1), rolling("2", 3, 1)]);
+            log(before.chain(then).collect()).judged(0)
+        };
+        let two = || vec![pod("n1", true), pod("n2", true)];
+        assert_eq!(story(two()), Ok(()));
+        let under_way = vec![pod("n1", true), pod("n2", true), rolling("2", 1, 1), pod("n2", false)];
+        assert_eq!(story(under_way.clone()), Ok(()), "what was under way when it was lowered");
+        assert_eq!(story([vec![rolling("2", 1, 0)], two()].concat()), Ok(()), "its controller does not know yet");
+        assert!(story([vec![rolling("2", 1, 1)], two()].concat()).is_err());
+        assert!(story([under_way, vec![pod("n3", true)]].concat()).is_err());
     }
 
     pub fn a_node_that_the_bench_loses_is_told_from_one_that_a_test_kills() {

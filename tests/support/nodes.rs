@@ -65,19 +65,30 @@ impl Nodes {
         Pool { client: self.client.clone(), name: pool.to_owned(), nodes }
     }
 
+    /// One more node of a pool, which goes with it.
+    pub async fn join(&self, pool: &Pool) -> String {
+        let name = format!("{}-joined", pool.name);
+        self.create_all(std::slice::from_ref(&name), Some(&pool.name)).await;
+        name
+    }
+
     async fn create(&self, prefix: &str, count: usize, pool: Option<&str>) -> Vec<String> {
-        let api: Api<Node> = Api::all(self.client.clone());
         let names: Vec<String> = (0..count).map(|n| format!("{prefix}-{n}")).collect();
-        for name in &names {
+        self.create_all(&names, pool).await;
+        names
+    }
+
+    async fn create_all(&self, names: &[String], pool: Option<&str>) {
+        let api: Api<Node> = Api::all(self.client.clone());
+        for name in names {
             api.create(&Default::default(), &node(name, pool))
                 .await
                 .unwrap_or_else(|error| panic!("node {name}: {error}"));
         }
-        for name in &names {
+        for name in names {
             let what = "a ready node without taints of the node controller";
             wait::until(&api, name, Duration::from_secs(60), what, |node| usable(node.ok_or("no such node")?)).await;
         }
-        names
     }
 
     /// What happens when a node loses power: kwok no longer acts for it, and what the node

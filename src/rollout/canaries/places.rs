@@ -22,7 +22,13 @@ pub enum Places {
 /// Asks for the DaemonSets behind a canary, closely as long as they may be in
 /// the middle of a rollout.
 pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
-    let Some(latest) = snapshot.revisions.last().filter(|_| !snapshot.package.deleting) else { return };
+    let Some(latest) = snapshot.revisions.last() else { return };
+    if snapshot.package.deleting {
+        let guarded = latest.spec.components.iter().filter(|component| has_been_guarded(snapshot, component));
+        let keys = guarded.flat_map(|component| watched(snapshot, component));
+        needs.daemon_sets.extend(keys.map(|key| (key, Depth::Alone)));
+        return;
+    }
     let back = latest.status.rollback.as_ref().map(|rollback| rollback.to);
     let back = back.and_then(|number| snapshot.revisions.iter().find(|revision| revision.number() == number));
     for revision in back.into_iter().chain([latest]) {
@@ -49,8 +55,15 @@ pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
 
 /// Whether a component had a canary, as far as revisions are kept.
 pub fn has_lost_it(snapshot: &Snapshot, component: &RecordedComponent) -> bool {
-    let had = |revision: &RevisionView| revision.component(&component.name).is_some_and(|known| known.canary.is_some());
-    component.canary.is_none() && snapshot.revisions.iter().any(had)
+    component.canary.is_none() && has_been_guarded(snapshot, component)
+}
+
+/// Whether a component, or whichever had its release before, had a canary in any
+/// revision.
+pub fn has_been_guarded(snapshot: &Snapshot, component: &RecordedComponent) -> bool {
+    let is_it = |known: &RecordedComponent| known.name == component.name || known.release == component.release;
+    let had = |revision: &RevisionView| revision.spec.components.iter().any(|c| c.canary.is_some() && is_it(c));
+    snapshot.revisions.iter().any(had)
 }
 
 pub fn watched(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {

@@ -11,7 +11,7 @@ pub fn tell(work: &mut Work<'_>, key: &ObjectKey, before: &RolloutRecord, after:
     let reason = match (after.phase, after.reason) {
         (RolloutPhase::Failed, _) if before.phase != RolloutPhase::Failed => Told::FailedUpdate,
         (RolloutPhase::Started, Some(RolloutReason::Superseded)) if is_news => Told::RolloutSuperseded,
-        (RolloutPhase::Canary, Some(RolloutReason::Soaking)) if is_news => Told::CanaryReady,
+        (RolloutPhase::Canary, Some(RolloutReason::Soaking)) if before.told != after.told => Told::CanaryReady,
         (RolloutPhase::Canary, _) if before.phase != RolloutPhase::Canary => Told::CanaryStarted,
         (RolloutPhase::Increasing, _) if before.step != after.step || before.phase != after.phase => {
             Told::RolloutExpanding
