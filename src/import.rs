@@ -5,6 +5,7 @@ pub mod argo;
 pub mod cozystack;
 pub mod flux;
 mod group;
+pub mod helmfile;
 pub mod kubepkg;
 mod note;
 mod package_source;

@@ -1,5 +1,7 @@
 //! `windlass import`.
 
+mod helmfiles;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,7 +13,7 @@ use super::directory::Directory;
 use super::{Exit, Streams, output, paths};
 use crate::api::Package;
 use crate::import::{
-    DEFAULT_NAMESPACE, Document, Imported, Lookup, Options, Severity, argo, cozystack, flux, grouped, kubepkg,
+    DEFAULT_NAMESPACE, Document, Imported, Lookup, Options, Severity, argo, cozystack, flux, grouped, helmfile, kubepkg,
 };
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::{Report, Style, write_text};
@@ -35,6 +37,7 @@ Examples:
   kubectl get helmreleases,helmrepositories -A -o yaml | \\
       windlass import flux - --version 1.0.0 -n packages
   windlass import argo apps --version 1.0.0 --chart-root . -o out
+  helmfile -e prod build --embed-values | windlass import helmfile - --version 1.0.0 -n packages
 
 Packages go to standard output or to -o; whatever could not be carried over is said on standard
 error. Exit code 1: something must be mended before the Packages are used."
@@ -55,7 +58,8 @@ pub struct Arguments {
     /// Variant of a package, instead of the one named default or the first.
     #[arg(long, value_name = "PKG=NAME", value_parser = variant)]
     variant: Vec<(String, String)>,
-    /// Namespace of the Packages. Default: that of the sources, HelmReleases or Applications.
+    /// Namespace of the Packages. Default: that of the sources, HelmReleases or Applications;
+    /// of helmfiles `default`.
     #[arg(short, long, value_name = "NS", value_parser = Namespace::parse)]
     namespace: Option<Namespace>,
     /// Write one file per Package, all or none, instead of a stream.
@@ -73,6 +77,8 @@ enum Format {
     Flux,
     /// Argo CD Applications; sync waves become the order.
     Argo,
+    /// Helmfiles without Go templates, or what `helmfile build` prints.
+    Helmfile,
 }
 
 fn variant(text: &str) -> Result<(String, String), String> {
@@ -85,34 +91,46 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         Format::Cozystack => Some("PackageSources of Cozystack"),
         Format::Flux => Some("HelmReleases"),
         Format::Argo => Some("Applications"),
+        Format::Helmfile => Some("helmfiles"),
         Format::Kubepkg => None,
     };
     if let (Some(what), None) = (unversioned, &arguments.version) {
         writeln!(streams.stderr, "error: {what} do not say the version of the whole: give --version")?;
         return Ok(Exit::Usage);
     }
-    let Some(documents) = read(&arguments.paths, streams)? else { return Ok(Exit::Findings) };
-    let charts = arguments.chart_root.as_ref().map(Directory::new);
-    let options = Options {
-        version: arguments.version.clone(),
-        namespace: arguments.namespace.clone(),
-        variants: arguments.variant.iter().cloned().collect(),
-        chart_version: &|path| charts.as_ref().map_or(Lookup::NotLooked, |root| chart_version(root, path)),
-        file: &|path| charts.as_ref().map_or(Lookup::NotLooked, |root| file(root, path)),
-    };
-    let imported = match arguments.format {
-        Format::Cozystack => cozystack::import(&documents, &options),
-        Format::Kubepkg => kubepkg::import(&documents, &options),
-        Format::Flux => flux::import(&documents, &options),
-        Format::Argo => argo::import(&documents, &options),
-    };
+    let Some(imported) = import(arguments, streams)? else { return Ok(Exit::Findings) };
     match &arguments.output {
+        Some(_) if imported.packages.is_empty() => {}
         Some(directory) => output::write_files(&files(&imported.packages)?, directory)?,
         None => output::to_stdout(&values(&imported.packages)?, streams)?,
     }
     report(&imported, streams.stderr)?;
     let failed = imported.notes.iter().any(|note| note.severity == Severity::Error);
     Ok(if failed { Exit::Findings } else { Exit::Ok })
+}
+
+/// `None` if what is read is no YAML; what is wrong is said.
+fn import(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Option<Imported>> {
+    let charts = arguments.chart_root.as_ref().map(Directory::new);
+    let below_root = |path: &str| charts.as_ref().map_or(Lookup::NotLooked, |root| file(root, path));
+    let mut options = Options {
+        version: arguments.version.clone(),
+        namespace: arguments.namespace.clone(),
+        variants: arguments.variant.iter().cloned().collect(),
+        chart_version: &|path| charts.as_ref().map_or(Lookup::NotLooked, |root| chart_version(root, path)),
+        file: &below_root,
+    };
+    let importer: fn(&[Document], &Options<'_>) -> Imported = match arguments.format {
+        Format::Cozystack => cozystack::import,
+        Format::Kubepkg => kubepkg::import,
+        Format::Flux => flux::import,
+        Format::Argo => argo::import,
+        Format::Helmfile => {
+            options.file = &helmfiles::values_file;
+            return Ok(Some(helmfile::import(&helmfiles::read(&arguments.paths, streams)?, &options)));
+        }
+    };
+    Ok(read(&arguments.paths, streams)?.map(|documents| importer(&documents, &options)))
 }
 
 /// Reads all paths. `None` if something in them is no YAML; what is wrong is said.

@@ -17,6 +17,10 @@ pub(super) enum Assigned {
     Guessed(String),
     /// The same, but always text.
     Text(String),
+    /// A list, each item of a guessed type.
+    List(Vec<String>),
+    /// A list, each item text.
+    TextList(Vec<String>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub(super) fn assign(values: &mut Map<String, Value>, name: &str, assigned: &Ass
     let value = match assigned {
         Assigned::Guessed(text) => written(text, guessed)?,
         Assigned::Text(text) => written(text, Value::String)?,
+        Assigned::List(items) => items.iter().map(|item| guessed(unescaped(item))).collect(),
+        Assigned::TextList(items) => items.iter().map(|item| Value::String(unescaped(item))).collect(),
     };
     let mut root = Value::Object(std::mem::take(values));
     let put = put(&mut root, &path, value);
@@ -175,6 +181,8 @@ mod tests {
     #[rstest]
     #[case::text(Assigned::Text("8080".into()), json!({"a": "8080"}))]
     #[case::text_list(Assigned::Text("{1,true}".into()), json!({"a": ["1", "true"]}))]
+    #[case::list(Assigned::List(vec!["1".into(), r"a\{".into()]), json!({"a": [1, "a{"]}))]
+    #[case::list_of_text(Assigned::TextList(vec!["1".into()]), json!({"a": ["1"]}))]
     fn types_are_guessed_only_where_helm_does(#[case] assigned: Assigned, #[case] wanted: Value) {
         assert_eq!(set("a", assigned), Ok(wanted));
     }

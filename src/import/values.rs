@@ -36,6 +36,16 @@ pub(super) fn merge(values: &mut Map<String, Value>, over: Map<String, Value>) {
     }
 }
 
+/// Whether a text within the values, at any depth, is one that `told` tells.
+pub(super) fn any_text(value: &Value, told: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => told(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, told)),
+        Value::Object(fields) => fields.values().any(|field| any_text(field, told)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -63,5 +73,12 @@ mod tests {
         let mut values = json!({"a": {"b": 1, "c": [1, 2]}, "d": {"e": 1}, "f": 1}).as_object().unwrap().clone();
         merge(&mut values, json!({"a": {"c": [3], "g": null}, "d": 7, "f": {"h": 1}}).as_object().unwrap().clone());
         assert_eq!(Value::Object(values), json!({"a": {"b": 1, "c": [3], "g": null}, "d": 7, "f": {"h": 1}}));
+    }
+
+    #[test]
+    fn texts_are_found_at_any_depth() {
+        let values = json!({"a": [{"b": "x"}], "c": 1});
+        assert!(any_text(&values, &|text| text == "x"));
+        assert!(!any_text(&values, &|text| text == "a"));
     }
 }
