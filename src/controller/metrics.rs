@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::store::PackageKey;
-use crate::api::{PackageStatus, RolloutStatus};
+use crate::api::{ComponentState, PackageStatus, RolloutStatus};
 
 /// Labels as pairs of name and value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +31,7 @@ pub struct Metrics {
     reconciles: Family<Labels, Counter>,
     latency: Histogram,
     ready: Family<Labels, Gauge>,
+    components: Family<Labels, Gauge>,
     leader: Gauge,
     rollouts: Family<Labels, Gauge>,
     nodes: Family<Labels, Gauge>,
@@ -67,6 +68,8 @@ impl Metrics {
         registry.register("reconciles", "Looks at Packages by how they ended", reconciles.clone());
         registry.register("reconcile_duration_seconds", "Duration of looks at Packages", latency.clone());
         registry.register("package_info", "1 for each Package with the reason it is in", ready.clone());
+        let components = Family::default();
+        registry.register("package_components", "Components of a Package, done or not", components.clone());
         registry.register("leader", "1 in the process that leads", leader.clone());
         let (rollouts, nodes) = (Family::default(), Family::default());
         registry.register(
@@ -76,7 +79,19 @@ impl Metrics {
         );
         registry.register("rollout_nodes", "Nodes of a DaemonSet behind a canary", nodes.clone());
         let (shown, shown_rollouts) = (Mutex::default(), Mutex::default());
-        Self { registry, writes, reconciles, latency, ready, leader, rollouts, nodes, shown, shown_rollouts }
+        Self {
+            registry,
+            writes,
+            reconciles,
+            latency,
+            ready,
+            components,
+            leader,
+            rollouts,
+            nodes,
+            shown,
+            shown_rollouts,
+        }
     }
 
     /// A write was made.
@@ -103,6 +118,10 @@ impl Metrics {
     /// What a Package's status says.
     pub fn observe(&self, key: &PackageKey, status: &PackageStatus) {
         self.observe_rollouts(key, &status.rollouts);
+        let done = status.components.iter().filter(|component| is_done(component.state)).count();
+        for (labels, count) in component_labels(key).iter().zip([done, status.components.len() - done]) {
+            self.components.get_or_create(labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
         let Some(ready) = status.conditions.iter().find(|condition| condition.type_ == "Ready") else { return };
         let labels = Labels(vec![
             ("namespace", key.0.clone()),
@@ -150,6 +169,9 @@ impl Metrics {
     /// The Package is gone.
     pub fn forget(&self, key: &PackageKey) {
         self.observe_rollouts(key, &[]);
+        component_labels(key).iter().for_each(|labels| {
+            self.components.remove(labels);
+        });
         let before = self.shown.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         before.iter().for_each(|labels| {
             self.ready.remove(labels);
@@ -169,6 +191,18 @@ impl Metrics {
     }
 }
 
+/// Both are there from the first look on, so that a change from none is seen.
+fn component_labels(key: &PackageKey) -> [Labels; 2] {
+    ["done", "open"].map(|state| {
+        Labels(vec![("namespace", key.0.clone()), ("package", key.1.clone()), ("state", state.to_owned())])
+    })
+}
+
+/// Whether nothing is to be done about a component any more.
+const fn is_done(state: ComponentState) -> bool {
+    matches!(state, ComponentState::Verified | ComponentState::Restored | ComponentState::Removed)
+}
+
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
@@ -176,53 +210,4 @@ impl Default for Metrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::{Condition, RolloutRecord};
-
-    /// One of everything, so that every metric is written.
-    fn text() -> String {
-        let metrics = Metrics::new();
-        metrics.wrote("Apply");
-        metrics.reconciled(Ended::Well, 0.1);
-        let mut status = PackageStatus::default();
-        status.conditions.push(Condition {
-            type_: "Ready".to_owned(),
-            status: "True".to_owned(),
-            reason: "Ready".to_owned(),
-            message: String::new(),
-            observed_generation: None,
-            last_transition_time: crate::api::Time(jiff::Timestamp::UNIX_EPOCH),
-        });
-        let record = RolloutRecord { daemon_set: "agents/agent".to_owned(), ..RolloutRecord::default() };
-        status.rollouts.push(record.status());
-        metrics.observe(&("packages".to_owned(), "app".to_owned()), &status);
-        metrics.text()
-    }
-
-    /// Names of the labels of a sample; buckets are part of the type.
-    fn labels(sample: &str) -> Vec<&str> {
-        let inner = sample.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(inner, _)| inner);
-        let names = inner.split(',').filter_map(|label| label.split_once('=')).map(|(name, _)| name);
-        names.filter(|name| *name != "le").collect()
-    }
-
-    #[test]
-    fn the_documentation_lists_every_metric_and_no_other() {
-        let (text, document) = (text(), include_str!("../../docs/operating.md"));
-        let documented: Vec<&str> = document.lines().filter(|line| line.starts_with("| `windlass_")).collect();
-        let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-        let mut known = 0;
-        for (family, kind) in types {
-            let name = if kind == "counter" { format!("{family}_total") } else { family.to_owned() };
-            let row = documented.iter().find(|row| row.starts_with(&format!("| `{name}` | {kind} | ")));
-            let row = row.unwrap_or_else(|| panic!("docs/operating.md lacks `{name}` ({kind})"));
-            let sample = text.lines().find(|line| line.starts_with(family)).unwrap();
-            for label in labels(sample) {
-                assert!(row.contains(&format!("`{label}`")), "{name} has label {label}: {row}");
-            }
-            known += 1;
-        }
-        assert_eq!(known, documented.len(), "{text}");
-    }
-}
+mod tests;
