@@ -17,7 +17,7 @@ examples: ## rehearse the upgrade of each example on both engines, check them, t
 	done; done
 	@for state in examples/*/v?; do for engine in flux argo; do \
 	  echo "$$state on $$engine"; \
-	  target/debug/windlass validate $$state --engine $$engine --chart-root $$state --deny-warnings; \
+	  target/debug/windlass validate $$state --engine $$engine --chart-root $$state --charts $$state/charts --deny-warnings; \
 	  target/debug/windlass render $$state --engine $$engine --mode native --skip-hooks --chart-root $$state \
 	    --repo-url https://git.example.org/packages.git --revision 4b825dc642cb6eb9a060e54bf8d69288fbee4904 \
 	    -o target/$$state/$$engine; \

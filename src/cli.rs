@@ -1,5 +1,6 @@
 //! The command line: arguments, streams, exit codes. One module per command.
 
+mod charts;
 mod cluster;
 mod completion;
 mod controller;

@@ -5,6 +5,7 @@
 //!
 //! * [`api`]: the Kubernetes types a user or another program sees;
 //! * [`package`]: reading, checking, ordering and fingerprinting packages;
+//! * [`chart`]: what the files of a chart say, without Helm;
 //! * [`engine`]: components as the objects that Flux or Argo CD apply;
 //! * [`ready`]: whether a release, and what it is for, is ready;
 //! * [`canary`]: how a DaemonSet is rolled out, one pod first;
@@ -28,6 +29,7 @@
 
 pub mod api;
 pub mod canary;
+pub mod chart;
 pub mod cli;
 mod clock;
 pub mod controller;

@@ -11,6 +11,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod digest;
 pub mod duration;
+pub mod edit;
 pub mod graph;
 pub mod load;
 pub mod names;

@@ -7,6 +7,7 @@
 
 mod changes;
 mod charts;
+mod definitions;
 mod failure;
 mod gates;
 pub mod report;
@@ -19,7 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use crate::api::Reason;
+use crate::chart::Library;
 use crate::package::definition::RelativePath;
+use crate::package::violation::Code;
 use crate::rehearse::play::{Played, play};
 use crate::rehearse::report::{PackageAtEnd, report as play_report};
 use crate::rehearse::timeline::{Moment, What};
@@ -37,6 +40,8 @@ pub struct State<'a> {
     pub packages: &'a [Compiled],
     /// Reads the charts at a path.
     pub charts: &'a Charts<'a>,
+    /// Looks into its charts.
+    pub library: &'a Library<'a>,
     /// What is wrong with these charts, by Package.
     pub faults: &'a [Fault],
 }
@@ -95,8 +100,23 @@ pub struct PackagePlan {
     pub changes: Vec<FieldChange>,
     /// What a reviewer should know.
     pub warnings: Vec<String>,
+    /// What changes of the kinds that its charts define.
+    pub findings: Vec<Finding>,
     /// What must be mended: it would not do what it says.
     pub errors: Vec<String>,
+}
+
+/// Something that was found in a chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Which rule.
+    pub code: Code,
+    /// The component whose chart it is.
+    pub component: String,
+    /// `<kind>/<name>` of the object.
+    pub object: String,
+    /// What changes, and what that means.
+    pub message: String,
 }
 
 /// What becomes of a Package.
@@ -359,6 +379,7 @@ impl Sides<'_> {
             on_failure: failure::of(self, &steps, played),
             requirements: requirements::of(self),
             warnings: requirements::warnings(self),
+            findings: definitions::findings(self),
             errors: charts.errors,
             steps,
             changes: fields,

@@ -40,7 +40,7 @@ fn found(example: &str) -> Vec<Code> {
     };
     let rule = NamespaceRule::Default(Namespace::parse("default").unwrap());
     let loaded = load(&[Input::Text { bytes: text.into_bytes(), shown: "example".into() }], &rule).unwrap();
-    let more = check(&loaded, &Options { engine, charts: None }).unwrap();
+    let more = check(&loaded, &Options { engine, ..Options::default() }).unwrap();
     loaded.diagnostics.into_iter().chain(more).map(|diagnostic| diagnostic.code).collect()
 }
 

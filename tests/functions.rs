@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// No function has more lines, its signature and last brace included.
 const MOST_LINES: usize = 60;
-/// What decides, and what plays the cluster.
-const PARTS: [&str; 5] = ["rollout", "ready", "sim", "canary", "plan"];
+/// What decides, what plays the cluster, and what reads charts.
+const PARTS: [&str; 6] = ["rollout", "ready", "sim", "canary", "plan", "chart"];
 
 struct Function {
     name: String,

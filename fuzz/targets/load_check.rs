@@ -29,7 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
         translate(&definitions);
     }
     for engine in [None, Some(Engine::Flux), Some(Engine::Argo)] {
-        let found = check(&loaded, &Options { engine, charts: None }).expect("no charts to read");
+        let found = check(&loaded, &Options { engine, ..Options::default() }).expect("no charts to read");
         loaded.diagnostics.extend(found);
     }
     let length = loaded.sources.first().map_or(0, |source| source.text().len());

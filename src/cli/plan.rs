@@ -9,8 +9,9 @@ use clap::ValueEnum;
 
 use super::directory::Directory;
 use super::findings::WHAT_A_PACKAGE_IS;
-use super::{Exit, Streams, findings, paths};
+use super::{Exit, Streams, charts, findings, paths};
 use crate::api::Engine;
+use crate::chart::Library;
 use crate::git::{Repository, Revision};
 use crate::package::check::{Options, check};
 use crate::package::content::{ChartContent, ContentError, chart_content};
@@ -28,6 +29,7 @@ Examples:
   windlass plan origin/main HEAD packages/     of a part of the repository
   windlass plan v1/ v2/                        two directories
   windlass plan main HEAD --format markdown    for a comment in a pull request
+  windlass plan main HEAD --charts vendor/     with what changes of the kinds that charts define
 
 The commit is played on a simulated cluster with the decisions of the controller; nothing is
 contacted, checked out or changed. What runs before is taken to be what FROM says.
@@ -47,6 +49,11 @@ pub struct Arguments {
     /// A directory of the Git repository.
     #[arg(long, value_name = "DIR", default_value = ".")]
     repo: PathBuf,
+    /// Directory with the charts of repositories, unpacked: NAME-VERSION, or NAME with that
+    /// version in its Chart.yaml. They are looked into for CustomResourceDefinitions that change.
+    /// Can be given several times.
+    #[arg(long, value_name = "DIR")]
+    charts: Vec<PathBuf>,
     /// Engine of the Packages that name none.
     #[arg(long)]
     engine: Option<super::engine::EngineArgument>,
@@ -95,7 +102,13 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: there is no Package in either of the two: {WHAT_A_PACKAGE_IS}")?;
         return Ok(Exit::Findings);
     }
-    let plan = plan::plan(before.state(&from_charts), after.state(&to_charts));
+    let unpacked =
+        arguments.charts.iter().map(|directory| charts::open(directory)).collect::<anyhow::Result<Vec<_>>>()?;
+    let unpacked: Vec<&dyn Tree> = unpacked.iter().map(|directory| directory as &dyn Tree).collect();
+    let libraries = [&from, &to].map(|side| Library::new(&[side.tree()], &unpacked));
+    let [from_library, to_library] = &libraries;
+    let mut plan = plan::plan(before.state(&from_charts, from_library), after.state(&to_charts, to_library));
+    plan.notes.extend(charts::absent(&libraries));
     let text = match arguments.format {
         Format::Text => report::write_text(&plan, if streams.color_stdout { Style::Colored } else { Style::Plain }),
         Format::Markdown => report::write_markdown(&plan),
@@ -176,8 +189,8 @@ struct Packages {
 }
 
 impl Packages {
-    fn state<'a>(&'a self, charts: &'a Charts<'a>) -> State<'a> {
-        State { packages: &self.compiled, charts, faults: &self.faults }
+    fn state<'a>(&'a self, charts: &'a Charts<'a>, library: &'a Library<'a>) -> State<'a> {
+        State { packages: &self.compiled, charts, library, faults: &self.faults }
     }
 
     /// Compiles a Package; where charts are in the way, without them.
@@ -241,7 +254,7 @@ fn read(
     };
     let rule = NamespaceRule::Default(Namespace::parse("default")?);
     let mut loaded = paths::read_inputs(&[input], &rule)?;
-    let found = check(&loaded, &Options { engine: Some(engine), charts: None })?;
+    let found = check(&loaded, &Options { engine: Some(engine), ..Options::default() })?;
     loaded.diagnostics.extend(found);
     if loaded.has_errors() {
         findings::write_errors(loaded, streams)?;

@@ -99,7 +99,7 @@ fn answer() -> anyhow::Result<Result<Answer, Vec<String>>> {
     let whole = location.begins_at.is_empty();
     let roots: [&dyn Tree; 1] = [&tree];
     let charts = whole.then_some(check::Charts { roots: &roots, severity: Severity::Error });
-    let options = check::Options { engine: Some(environment.parameters.engine), charts };
+    let options = check::Options { engine: Some(environment.parameters.engine), charts, library: None };
     let found = check::check(&loaded, &options).context("cannot read a chart")?;
     loaded.diagnostics.extend(found);
     let errors = errors(&loaded);

@@ -128,7 +128,7 @@ fn read_packages(
     let rule = NamespaceRule::Default(Namespace::parse("default")?);
     let mut loaded = paths::read(paths, &rule, streams)?;
     let engine = arguments.engine.map_or(Engine::Flux, Engine::from);
-    let found = check(&loaded, &Options { engine: Some(engine), charts: None })?;
+    let found = check(&loaded, &Options { engine: Some(engine), ..Options::default() })?;
     loaded.diagnostics.extend(found);
     findings::add_no_package(paths, &mut loaded);
     if loaded.has_errors() {

@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let root = arguments.chart_root.as_deref().map(chart_root).transpose()?;
     let roots: Vec<&dyn Tree> = root.iter().map(|root| root as &dyn Tree).collect();
     let charts = root.is_some().then_some(check::Charts { roots: &roots, severity: Severity::Error });
-    let options = check::Options { engine: arguments.engine.map(Engine::from), charts };
+    let options = check::Options { engine: arguments.engine.map(Engine::from), charts, library: None };
     let found = check::check(&loaded, &options).context("cannot read a chart")?;
     loaded.diagnostics.extend(found);
     findings::add_no_package(&arguments.paths, &mut loaded);

@@ -9,7 +9,8 @@ use clap::ValueEnum;
 
 use super::directory::Directory;
 use super::engine::EngineArgument;
-use super::{Exit, Streams, findings, paths};
+use super::{Exit, Streams, charts, findings, paths};
+use crate::chart::Library;
 use crate::package::check::{Charts, Options, check};
 use crate::package::diagnostic::{Report, Severity, Style, write_github, write_json, write_text};
 use crate::package::load::NamespaceRule;
@@ -20,6 +21,7 @@ const EXAMPLES: &str = "\
 Examples:
   windlass validate packages/                             everything below a directory
   windlass validate --engine flux --chart-root . packages/
+  windlass validate --charts vendor/charts --fix packages/  add dependencies that charts show
   windlass validate --format github --deny-warnings .     in a workflow
   helm template packages | windlass validate -
 
@@ -40,6 +42,11 @@ pub struct Arguments {
     /// repository or to the current one, and an absent chart is a warning.
     #[arg(long, value_name = "DIR")]
     chart_root: Option<PathBuf>,
+    /// Directory with the charts of repositories, unpacked: NAME-VERSION, or NAME with that
+    /// version in its Chart.yaml. With this or --chart-root charts are looked into for what one
+    /// component needs of another. Can be given several times.
+    #[arg(long, value_name = "DIR")]
+    charts: Vec<PathBuf>,
     /// How findings are written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -47,7 +54,7 @@ pub struct Arguments {
     #[arg(long)]
     deny_warnings: bool,
     /// Mend what can be mended with certainty: quotes where text is meant, one
-    /// spelling where readers disagree.
+    /// spelling where readers disagree, missing entries of dependsOn.
     #[arg(long)]
     fix: bool,
 }
@@ -75,6 +82,9 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             outcome = find(arguments, streams)?;
         }
     }
+    if let Some(absent) = &outcome.absent {
+        writeln!(streams.stderr, "note: {absent}")?;
+    }
     write(&outcome, arguments.format, streams)?;
     let denied = outcome.report.errors() > 0 || (arguments.deny_warnings && outcome.report.warnings() > 0);
     Ok(if denied { Exit::Findings } else { Exit::Ok })
@@ -83,6 +93,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
 struct Outcome {
     report: Report,
     packages: usize,
+    /// What is said of charts that are not there.
+    absent: Option<String>,
 }
 
 fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outcome> {
@@ -91,12 +103,19 @@ fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outc
     let (roots, severity) = chart_roots(arguments)?;
     let roots: Vec<&dyn Tree> = roots.iter().map(|root| root as &dyn Tree).collect();
     let charts = Some(Charts { roots: &roots, severity }).filter(|_| !roots.is_empty());
-    let options = Options { engine: arguments.engine.map(Into::into), charts };
+    let unpacked =
+        arguments.charts.iter().map(|directory| charts::open(directory)).collect::<anyhow::Result<Vec<_>>>()?;
+    let unpacked: Vec<&dyn Tree> = unpacked.iter().map(|directory| directory as &dyn Tree).collect();
+    let library = Library::new(&roots, &unpacked);
+    let looks = arguments.chart_root.is_some() || !arguments.charts.is_empty();
+    let library = Some(&library).filter(|_| looks);
+    let options = Options { engine: arguments.engine.map(Into::into), charts, library };
     let found = check(&loaded, &options).context("cannot read the charts")?;
+    let absent = library.and_then(|library| charts::absent(std::slice::from_ref(library)));
     loaded.diagnostics.extend(found);
     findings::add_no_package(&arguments.paths, &mut loaded);
     let packages = loaded.packages.len();
-    Ok(Outcome { report: Report::new(loaded.sources, loaded.diagnostics), packages })
+    Ok(Outcome { report: Report::new(loaded.sources, loaded.diagnostics), packages, absent })
 }
 
 /// The root that was named; else, as a guess, every directory from the first path

@@ -3,6 +3,7 @@
 
 mod charts;
 mod conditions;
+mod edges;
 mod engine;
 mod expressions;
 mod fields;
@@ -21,6 +22,7 @@ use super::load::{Loaded, LoadedPackage};
 use super::tree::Tree;
 use super::violation::{Code, Violation};
 use crate::api::Engine;
+use crate::chart::Library;
 
 /// What a set of Packages is checked against.
 #[derive(Clone, Copy, Default)]
@@ -29,6 +31,8 @@ pub struct Options<'a> {
     pub engine: Option<Engine>,
     /// Where the charts of `path` components are.
     pub charts: Option<Charts<'a>>,
+    /// Looks into charts for what one component needs of another.
+    pub library: Option<&'a Library<'a>>,
 }
 
 /// The root of the source, below which chart directories are.
@@ -63,6 +67,9 @@ pub fn check(loaded: &Loaded, options: &Options<'_>) -> io::Result<Vec<Diagnosti
     }
     names::check(&mut findings);
     requirements::check(&mut findings);
+    if let Some(library) = options.library {
+        edges::check(library, &mut findings);
+    }
     Ok(findings.found)
 }
 

@@ -95,7 +95,7 @@ pub fn chart_version(tree: &dyn Tree, directory: &str) -> Result<Version, Conten
     stated_version(tree, directory, &files)
 }
 
-fn chart_files(tree: &dyn Tree, directory: &str) -> Result<Vec<String>, ContentError> {
+pub(crate) fn chart_files(tree: &dyn Tree, directory: &str) -> Result<Vec<String>, ContentError> {
     let kind = tree.kind(directory).map_err(|source| ContentError::Read { path: directory.to_owned(), source })?;
     match kind {
         Some(EntryKind::Directory) => {}

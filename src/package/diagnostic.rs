@@ -55,9 +55,17 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do; empty if the message says it.
     pub help: String,
-    /// Text that mends it in the place of the span, where that is certain: what
-    /// Kubernetes reads stays the same, unless it would refuse it.
-    pub fix: Option<String>,
+    /// What mends it, where that is certain.
+    pub fix: Option<Fix>,
+}
+
+/// A change of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fix {
+    /// What is replaced; empty where text is only put in.
+    pub span: Span,
+    /// By what.
+    pub text: String,
 }
 
 impl Diagnostic {

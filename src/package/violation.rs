@@ -114,6 +114,16 @@ codes! {
     NeverAnswers = 46,
     /// A field that has no effect where it stands.
     NoEffect = 47,
+    /// A version of a CustomResourceDefinition that is not served any more.
+    VersionNotServed = 48,
+    /// A version of a CustomResourceDefinition that objects are stored in is removed.
+    StoredVersionRemoved = 49,
+    /// A field that is gone from the schema of a CustomResourceDefinition.
+    FieldGone = 50,
+    /// A CustomResourceDefinition that is not in its chart any more.
+    DefinitionGone = 51,
+    /// A component uses what another one brings and does not depend on it.
+    MissingEdge = 52,
 }
 
 impl fmt::Display for Code {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::report::diff::short;
 
-use super::{Action, Change, FailureAction, FieldChange, PackagePlan, RequirementState, Step};
+use super::{Action, Change, FailureAction, FieldChange, Finding, PackagePlan, RequirementState, Step};
 
 /// `1.8.0 → 1.9.0`, or the one there is.
 fn versions(from: Option<&str>, to: Option<&str>) -> String {
@@ -51,6 +51,10 @@ fn title(step: &Step) -> String {
     let versions = versions(step.versions.0.as_deref(), step.versions.1.as_deref());
     let versions = if versions.is_empty() { versions } else { format!(" {versions}") };
     format!("{} {}{versions}", verb(step.action), step.component)
+}
+
+fn found(finding: &Finding) -> String {
+    format!("component {}, {}: {}", finding.component, finding.object, finding.message)
 }
 
 fn failure(action: FailureAction) -> &'static str {

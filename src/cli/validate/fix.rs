@@ -1,12 +1,13 @@
 //! Mending files in place.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::package::diagnostic::{Diagnostic, Report};
+use crate::package::diagnostic::{Fix, Report};
 use crate::package::source::Source;
 
 /// Writes the fixes of a report into its files and says how many there were.
@@ -15,24 +16,26 @@ pub fn apply(report: &Report) -> anyhow::Result<usize> {
     let mut count = 0;
     for (index, source) in report.sources.iter().enumerate() {
         let found = report.diagnostics.iter().filter(|diagnostic| diagnostic.source == index);
-        let mut fixes: Vec<&Diagnostic> = found.filter(|diagnostic| diagnostic.fix.is_some()).collect();
-        // One place has one fix, also if two rules found it.
-        fixes.sort_by_key(|diagnostic| diagnostic.span);
-        fixes.dedup_by_key(|diagnostic| diagnostic.span);
-        if !fixes.is_empty() {
-            replace(Path::new(source.path()), &mended(source, &fixes))?;
-            count += fixes.len();
+        // One place has one fix, also if several findings ask for it.
+        let fixes: BTreeSet<&Fix> = found.filter_map(|diagnostic| diagnostic.fix.as_ref()).collect();
+        let mut apart: Vec<&Fix> = Vec::new();
+        for fix in fixes {
+            if apart.last().is_none_or(|before| before.span.end <= fix.span.start && before.span != fix.span) {
+                apart.push(fix);
+            }
+        }
+        if !apart.is_empty() {
+            replace(Path::new(source.path()), &mended(source, &apart))?;
+            count += apart.len();
         }
     }
     Ok(count)
 }
 
-fn mended(source: &Source, fixes: &[&Diagnostic]) -> String {
+fn mended(source: &Source, fixes: &[&Fix]) -> String {
     let mut text = source.text().to_owned();
-    for diagnostic in fixes.iter().rev() {
-        if let Some(fix) = &diagnostic.fix {
-            text.replace_range(diagnostic.span.start..diagnostic.span.end, fix);
-        }
+    for fix in fixes.iter().rev() {
+        text.replace_range(fix.span.start..fix.span.end, &fix.text);
     }
     text
 }

@@ -36,11 +36,11 @@ fn packages(findings: &mut Findings<'_>) {
 
 /// One component and the Package it is in.
 #[derive(Clone, Copy)]
-struct Owned<'a> {
-    package: &'a LoadedPackage,
-    definition: &'a Definition,
-    component: &'a Component,
-    position: usize,
+pub(super) struct Owned<'a> {
+    pub package: &'a LoadedPackage,
+    pub definition: &'a Definition,
+    pub component: &'a Component,
+    pub position: usize,
 }
 
 impl Owned<'_> {
@@ -54,7 +54,7 @@ impl Owned<'_> {
 }
 
 /// Every component of every sound Package; a Package that is there twice counts once.
-fn owned<'a>(findings: &Findings<'a>) -> Vec<Owned<'a>> {
+pub(super) fn owned<'a>(findings: &Findings<'a>) -> Vec<Owned<'a>> {
     let mut seen = BTreeSet::new();
     let packages = findings.loaded.packages.iter().filter_map(|package| Some((package, package.definition.as_ref()?)));
     let packages = packages.filter(|(_, definition)| seen.insert((&definition.namespace, &definition.name)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Findings;
-use crate::package::diagnostic::{Diagnostic, MOST_FINDINGS, Severity};
+use crate::package::diagnostic::{Diagnostic, Fix, MOST_FINDINGS, Severity};
 use crate::package::load::LoadedPackage;
 use crate::package::pointer::Pointer;
 use crate::package::source::{Source, Span};
@@ -122,6 +122,8 @@ impl Walk<'_> {
         let violation = Violation::new(code, self.pointer.as_str(), message).help(help);
         let diagnostic = self.package.diagnostic_at(Severity::Warning, violation, span);
         self.said.insert(span);
+        // What Kubernetes reads stays the same, unless it would refuse it.
+        let fix = fix.map(|text| Fix { span, text });
         self.found.push(Diagnostic { fix, ..diagnostic });
     }
 }

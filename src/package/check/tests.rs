@@ -75,7 +75,7 @@ fn scalars_that_readers_disagree_about_are_warned_of(#[case] values: &str, #[cas
         (diagnostic.code, diagnostic.severity, diagnostic.message.as_str()),
         (Code::AmbiguousScalar, Severity::Warning, message)
     );
-    assert_eq!((diagnostic.fix.as_deref().unwrap_or(""), report.diagnostics.len()), (fix, 1));
+    assert_eq!((diagnostic.fix.as_ref().map_or("", |fix| &fix.text), report.diagnostics.len()), (fix, 1));
     assert_eq!(diagnostic.component.as_deref(), Some("a"));
 }
 
@@ -365,7 +365,7 @@ fn health_checks_have_the_variables_of_flux() {
     "WL042"
 )]
 fn the_chosen_engine_counts(#[case] engine: Engine, #[case] rest: &str, #[case] severity: &str, #[case] code: &str) {
-    let with = Options { engine: Some(engine), charts: None };
+    let with = Options { engine: Some(engine), ..Options::default() };
     let found_it = found_with(&component(rest), &with);
     assert!(found_it.len() == 1 && found_it[0].starts_with(severity) && found_it[0].contains(code), "{found_it:?}");
     assert_eq!(found(&component(rest)), Vec::<String>::new());
@@ -376,7 +376,7 @@ fn the_chosen_engine_counts(#[case] engine: Engine, #[case] rest: &str, #[case] 
 #[test]
 fn flux_needs_chart_version_and_source() {
     let text = package("db", "components: [{name: a, path: p}]");
-    let found = found_with(&text, &Options { engine: Some(Engine::Flux), charts: None });
+    let found = found_with(&text, &Options { engine: Some(Engine::Flux), ..Options::default() });
     assert_eq!(found.iter().filter(|line| line.contains("error") && line.contains("WL028")).count(), 2, "{found:?}");
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Loaded, LoadedPackage, NamespaceRule, OtherManifest, finding};
 use crate::api::{self, wellknown};
 use crate::package::definition::{self, did_you_mean};
-use crate::package::diagnostic::{Diagnostic, MOST_FINDINGS, Severity};
+use crate::package::diagnostic::{Diagnostic, Fix, MOST_FINDINGS, Severity};
 use crate::package::pointer::is_within;
 use crate::package::source::Span;
 use crate::package::structure::{self, Finding, Structure};
@@ -197,7 +197,10 @@ fn report(package: &LoadedPackage, findings: Vec<Finding>, loaded: &mut Loaded) 
         let span = if finding.at_key { package.root.locate_key(pointer) } else { package.root.locate(pointer) };
         let written = text.map(|source| source.slice(span)).filter(|_| finding.quotes_mend);
         let fix = written.map(|written| format!("\"{written}\""));
-        Diagnostic { fix, ..package.diagnostic_at(Severity::Error, finding.violation, span) }
+        Diagnostic {
+            fix: fix.map(|text| Fix { span, text }),
+            ..package.diagnostic_at(Severity::Error, finding.violation, span)
+        }
     });
     let found: Vec<_> = found.collect();
     loaded.diagnostics.extend(found);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::plan::{FieldChange, PackagePlan, Plan, Requirement, Step};
+use crate::plan::{FieldChange, Finding, PackagePlan, Plan, Requirement, Step};
 
 /// Writes a plan.
 pub fn write_json(plan: &Plan) -> Value {
@@ -26,7 +26,15 @@ fn package(package: &PackagePlan) -> Value {
         "changes": package.changes.iter().map(change).collect::<Value>(),
         "steps": package.steps.iter().map(step).collect::<Value>(),
         "warnings": package.warnings,
+        "findings": package.findings.iter().map(finding).collect::<Value>(),
         "errors": package.errors,
+    })
+}
+
+fn finding(finding: &Finding) -> Value {
+    json!({
+        "code": finding.code.to_string(), "component": finding.component, "object": finding.object,
+        "message": finding.message,
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{change, failure, heading, is_told, sign, summary, title};
+use super::{change, failure, found, heading, is_told, sign, summary, title};
 use crate::plan::{PackagePlan, Plan};
 
 /// Writes a plan.
@@ -40,7 +40,10 @@ pub fn write_markdown(plan: &Plan) -> String {
 fn mark(package: &PackagePlan) -> &'static str {
     if !package.errors.is_empty() || package.refused.is_some() {
         " ❌"
-    } else if !package.warnings.is_empty() || package.steps.iter().any(|step| !step.warnings.is_empty()) {
+    } else if !package.warnings.is_empty()
+        || !package.findings.is_empty()
+        || package.steps.iter().any(|step| !step.warnings.is_empty())
+    {
         " ⚠️"
     } else {
         ""
@@ -59,6 +62,9 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan) {
     }
     for warning in &package.warnings {
         let _ = writeln!(out, "- ⚠️ {}", escape(warning));
+    }
+    for finding in &package.findings {
+        let _ = writeln!(out, "- ⚠️ {}: {}", finding.code, escape_but_code(&found(finding)));
     }
     for requirement in &package.requirements {
         let range = requirement.range.as_ref().map(|range| format!(" {}", code(range))).unwrap_or_default();

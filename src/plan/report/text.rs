@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use super::{change, failure, heading, is_told, sign, summary, title};
+use super::{change, failure, found, heading, is_told, sign, summary, title};
 use crate::package::diagnostic;
 use crate::plan::{PackagePlan, Plan, RequirementState};
 
@@ -47,6 +47,9 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan, paint: 
     }
     for warning in &package.warnings {
         let _ = writeln!(out, "   {warns}warning{warns:#}: {warning}");
+    }
+    for finding in &package.findings {
+        let _ = writeln!(out, "   {warns}warning[{}]{warns:#}: {}", finding.code, found(finding));
     }
     for requirement in &package.requirements {
         let range = requirement.range.as_ref().map(|range| format!(" {range}")).unwrap_or_default();

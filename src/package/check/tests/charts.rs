@@ -13,7 +13,7 @@ fn charts() -> Files {
 }
 
 fn found_of_chart(files: &Files, severity: Severity) -> Vec<String> {
-    let options = Options { engine: None, charts: Some(Charts { roots: &[files], severity }) };
+    let options = Options { charts: Some(Charts { roots: &[files], severity }), ..Options::default() };
     found_with(&package("db", "components: [{name: a, path: charts/a, chartVersion: 1.0.0}]"), &options)
 }
 
@@ -61,7 +61,8 @@ fn a_link_inside_a_chart_is_found() {
 #[case::out("path: ../x", &["error WL016 `../x` leads out of the source"])]
 fn chart_directories_are_looked_at(#[case] rest: &str, #[case] expected: &[&str]) {
     let files = charts();
-    let options = Options { engine: None, charts: Some(Charts { roots: &[&files], severity: Severity::Error }) };
+    let options =
+        Options { charts: Some(Charts { roots: &[&files], severity: Severity::Error }), ..Options::default() };
     let found = found_with(&package("db", &format!("components: [{{name: a, {rest}}}]")), &options);
     let without_place = found.iter().map(|line| {
         let mut words = line.splitn(3, ' ');
@@ -73,7 +74,8 @@ fn chart_directories_are_looked_at(#[case] rest: &str, #[case] expected: &[&str]
 #[test]
 fn a_missing_chart_is_only_a_warning_where_the_root_is_a_guess() {
     let files = charts();
-    let options = Options { engine: None, charts: Some(Charts { roots: &[&files], severity: Severity::Warning }) };
+    let options =
+        Options { charts: Some(Charts { roots: &[&files], severity: Severity::Warning }), ..Options::default() };
     let found = found_with(&package("db", "components: [{name: a, path: nowhere}]"), &options);
     assert!(found.len() == 1 && found[0].starts_with("warning"), "{found:?}");
 }

@@ -1,0 +1,3 @@
+{{- define "account" -}}
+{{- .Values.serviceAccount.name | default (printf "%s-robot" .Release.Name) -}}
+{{- end }}
