@@ -5,11 +5,12 @@ use std::time::Duration;
 use super::settings::Settings;
 
 /// The time that the rollout of a DaemonSet on `desired` nodes may take: the
-/// canary, its soak, and every batch up to the deadline for progress. It is
-/// added to the timeout of its component's turn.
-pub fn allowance(settings: &Settings, desired: i64) -> Duration {
+/// canary, its soak, and every batch up to the deadline for progress, which
+/// `min_ready` (`minReadySeconds`) is added to. It is added to the timeout of its
+/// component's turn.
+pub fn allowance(settings: &Settings, desired: i64, min_ready: Duration) -> Duration {
     let batches = u32::try_from(batches(settings, desired)).unwrap_or(u32::MAX);
-    let steps = settings.progress_deadline.saturating_mul(batches);
+    let steps = settings.progress_deadline.saturating_add(min_ready).saturating_mul(batches);
     settings.timeout.saturating_add(settings.soak).saturating_add(steps)
 }
 
@@ -54,7 +55,7 @@ mod tests {
     #[case(1000)]
     fn the_costs_in_the_documentation_are_those_of_the_code(#[case] nodes: i64) {
         let settings = Settings::from(&Canary::default());
-        let (batches, allowance) = (batches(&settings, nodes), allowance(&settings, nodes));
+        let (batches, allowance) = (batches(&settings, nodes), allowance(&settings, nodes, Duration::ZERO));
         let row = format!("| {nodes} | {batches} | ");
         let document = include_str!("../../docs/canary.md");
         let found = document.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no row `{row}`"));
@@ -66,6 +67,8 @@ mod tests {
     #[test]
     fn the_allowance_is_what_its_own_deadlines_admit() {
         let settings = Settings::from(&Canary::default());
-        assert_eq!(allowance(&settings, 1000), Duration::from_secs(600 + 60 + 10 * 600));
+        assert_eq!(allowance(&settings, 1000, Duration::ZERO), Duration::from_secs(600 + 60 + 10 * 600));
+        let min_ready = Duration::from_secs(30);
+        assert_eq!(allowance(&settings, 1000, min_ready), Duration::from_secs(600 + 60 + 10 * 630));
     }
 }

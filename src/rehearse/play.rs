@@ -208,7 +208,8 @@ fn patience(scene: &Scene) -> (u64, u64) {
     let delays = scene.delays.iter().map(|(_, delay)| *delay).max().unwrap_or_default();
     let millis = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX / 4);
     let nodes = i64::try_from(scene.nodes).unwrap_or(i64::MAX);
-    let rollouts = scene.canaries().map(|canary| allowance(&canary, nodes)).max().unwrap_or_default();
+    let rollouts =
+        scene.canaries().map(|canary| allowance(&canary, nodes, std::time::Duration::ZERO)).max().unwrap_or_default();
     let quiet = QUIET + millis(delays);
     (quiet, quiet + millis(rollouts) + PATIENCE + millis(timeouts.max().unwrap_or_default()))
 }

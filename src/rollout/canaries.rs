@@ -188,11 +188,13 @@ pub(crate) fn allowance(work: &Work<'_>, component: &RecordedComponent) -> Durat
         Some(Places::Known(keys)) => keys,
         Some(Places::Unknown(_)) | None => return Duration::ZERO,
     };
-    let desired = |key: &ObjectKey| {
+    let of_one = |key: &ObjectKey| {
         let seen = work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);
-        seen.map_or(0, |daemon_set| daemon_set.counts.desired).max(record(work, component, key).desired)
+        let desired = seen.map_or(0, |daemon_set| daemon_set.counts.desired).max(record(work, component, key).desired);
+        let min_ready = Duration::from_secs(seen.map_or(0, |daemon_set| daemon_set.min_ready_seconds));
+        estimate::allowance(&settings, desired, min_ready)
     };
-    keys.iter().map(|key| estimate::allowance(&settings, desired(key))).max().unwrap_or_default()
+    keys.iter().map(of_one).max().unwrap_or_default()
 }
 
 /// Where the rollouts of a component stand; `None`: they are done, or there are
