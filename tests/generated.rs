@@ -1,7 +1,11 @@
-//! What is generated and committed is what the binary writes.
+//! What is generated and committed is what the binary writes, and what is copied
+//! is what it was copied from.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+mod common;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -17,4 +21,16 @@ fn committed_files_are_current(#[case] file: &str, #[case] arguments: &[&str]) {
     let output = Command::cargo_bin("windlass").unwrap().args(arguments).output().unwrap();
     let current = String::from_utf8(output.stdout).unwrap();
     assert!(current == committed, "{file} is out of date: run `make generate`");
+}
+
+#[test]
+fn the_chart_has_a_copy_of_the_manifests() {
+    let files = common::root().join("charts/windlass/files");
+    let (manifests, copies) = (common::chart_files(&common::root().join("manifests")), common::chart_files(&files));
+    assert_eq!(manifests.keys().collect::<Vec<_>>(), copies.keys().collect::<Vec<_>>(), "run `make generate`");
+    for (name, text) in &manifests {
+        assert!(copies[name] == *text, "charts/windlass/files/{name} is out of date: run `make generate`");
+    }
+    let parts = fs::read_dir(files).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(parts.collect::<BTreeSet<_>>(), common::CHART_PARTS.into_iter().map(Into::into).collect());
 }

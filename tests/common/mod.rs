@@ -5,7 +5,9 @@
 
 pub mod read_back;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,6 +36,24 @@ pub fn corpus(test: &str) -> Option<PathBuf> {
     assert!(given.is_none(), "WINDLASS_CORPUS is {}, which holds no corpus", directory.display());
     say(&format!("SKIPPED {test}: no corpus in {}; set WINDLASS_CORPUS", directory.display()));
     None
+}
+
+/// Parts of the manifests that the Helm chart has a copy of.
+pub const CHART_PARTS: [&str; 5] = ["canary", "controller", "crds", "monitoring", "tenant"];
+
+/// The YAML files of these parts by `<part>/<name>`, without kustomizations.
+pub fn chart_files(directory: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for part in CHART_PARTS {
+        for entry in fs::read_dir(directory.join(part)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if name.ends_with(".yaml") && name != "kustomization.yaml" {
+                found.insert(format!("{part}/{name}"), fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    found
 }
 
 /// Whether `program` runs here; if not, says aloud what is skipped.
