@@ -10,6 +10,7 @@ mod engine;
 mod findings;
 mod graph;
 mod import;
+mod man;
 mod output;
 mod paths;
 mod plan;
@@ -66,6 +67,8 @@ enum Command {
     Controller(controller::Arguments),
     /// Print a completion script for a shell.
     Completion(completion::Arguments),
+    /// Print the man page, or write those of all commands.
+    Man(man::Arguments),
 }
 
 /// Runs one command.
@@ -91,5 +94,6 @@ pub fn run(arguments: Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Ex
         Command::Crds(arguments) => crds::run(&arguments, streams),
         Command::Controller(arguments) => controller::run(&arguments, streams),
         Command::Completion(arguments) => completion::run(&arguments, streams),
+        Command::Man(arguments) => man::run(&arguments, streams),
     }
 }

@@ -190,7 +190,7 @@ fn what_is_not_there_is_an_error_of_reading() {
 fn a_file_is_no_directory_to_write_into() {
     let directory = files(&[("app.yaml", PACKAGE), ("out", "")]);
     let failed = render(directory.path(), &["--engine", "flux", "-o", "out", "app.yaml"]).code(3);
-    assert!(stderr(&failed).ends_with("error: cannot write into out: it is a file, and -o names a directory\n"));
+    assert!(stderr(&failed).ends_with("error: cannot write into out: it is a file, and a directory is wanted\n"));
 }
 
 #[test]

@@ -222,6 +222,7 @@ fn a_circle_is_no_graph() {
 #[case::graph("graph")]
 #[case::crds("crds")]
 #[case::completion("completion")]
+#[case::man("man")]
 fn help_has_examples(#[case] command: &str) {
     let output = Command::cargo_bin("windlass").unwrap().args([command, "--help"]).output().unwrap();
     assert!(exit(&output) == 0 && text(&output.stdout).contains("Example"), "{output:?}");

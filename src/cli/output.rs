@@ -70,7 +70,7 @@ pub fn write_files(files: &BTreeMap<String, String>, directory: &Path) -> anyhow
         anyhow::bail!("cannot write {}: there is a directory of that name", path.display());
     }
     if directory.is_file() {
-        anyhow::bail!("cannot write into {}: it is a file, and -o names a directory", directory.display());
+        anyhow::bail!("cannot write into {}: it is a file, and a directory is wanted", directory.display());
     }
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut temporary = Temporary::default();
