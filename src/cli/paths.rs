@@ -17,9 +17,8 @@ use crate::package::yaml::MAX_FILE;
 pub fn read(paths: &[PathBuf], namespace: &NamespaceRule, streams: &mut Streams<'_>) -> anyhow::Result<Loaded> {
     let (mut found, mut named) = (Vec::new(), BTreeSet::new());
     for path in paths {
-        let path = shortened(path);
-        if named.insert(path.clone()) {
-            found.push(Found::new(&path, streams)?);
+        if named.insert(shortened(path)) {
+            found.push(Found::new(path, streams)?);
         }
     }
     let inputs: Vec<Input<'_>> = found.iter().map(Found::input).collect();
@@ -56,8 +55,10 @@ impl Found {
             std::io::Read::read_to_end(&mut limited, &mut bytes).context("cannot read standard input")?;
             return Ok(Self::Text(bytes));
         }
+        // As it was given: a slash behind the name of a file is a mistake.
+        let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let path = &shortened(path);
         let shown = path.display().to_string();
-        let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
         if metadata.is_dir() {
             let shown = if path.components().eq([Component::CurDir]) { String::new() } else { shown };
             return Ok(Self::Directory { tree: Directory::new(path), shown });
