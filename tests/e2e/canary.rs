@@ -197,7 +197,7 @@ pub async fn a_controller_killed_in_each_phase_comes_to_the_same_end(bench: &Ben
     let story = stage.story(0).await;
     assert_eq!(story.budgets(), ["1", "frozen", "10%", "1"], "{}", story.tell());
     assert_eq!(story.versions(), vec!["1.1.0"; 12], "{}", story.tell());
-    stage.wants(&Wish::new("1.1.1").canary(json!({"maxRestarts": 0})).pods("image-pull-error", &[])).await;
+    stage.wants(&Wish::new("2.0.0").canary(json!({"maxRestarts": 0})).pods("image-pull-error", &[])).await;
     stage.is_in("failed", None, SOON).await;
     stage = stage.another_controller().await;
     stage.wants(&Wish::new("2.0.0")).await;
