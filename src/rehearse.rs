@@ -16,6 +16,7 @@ pub mod report;
 pub mod scene;
 mod stage;
 pub mod timeline;
+pub mod trials;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -152,6 +153,11 @@ impl Rehearsal {
         let working = self.faults.stop_after.is_none_or(|steps| self.steps < steps);
         let own = [self.process.next_due(), self.next_delivery()].into_iter().flatten().min().filter(|_| working);
         own.map(|own| own.max(self.now())).into_iter().chain(self.world.next_due()).min()
+    }
+
+    /// Whether the controller does the next thing that happens.
+    fn is_controllers_turn(&self) -> bool {
+        self.next_due().is_some_and(|due| self.world.next_due() != Some(due))
     }
 
     /// Lets the next thing happen; of those at the same time, the cluster's first.

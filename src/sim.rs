@@ -25,8 +25,10 @@ mod helm;
 mod json;
 mod kubelet;
 mod operator;
+mod running;
 mod strategy;
 mod workload;
 
+pub use running::{Running, Runs};
 pub use store::{Change, Key, Object, Refusal, Store, Verb};
 pub use world::{Task, World};

@@ -5,6 +5,8 @@
 #[path = "rehearse/commits.rs"]
 mod commits;
 mod common;
+#[path = "rehearse/explore.rs"]
+mod explore;
 #[path = "rehearse/timeline.rs"]
 mod timeline;
 #[path = "rehearse/what_if.rs"]

@@ -16,6 +16,7 @@ use crate::package::names::Namespace;
 use crate::rehearse::play::{End, play};
 use crate::rehearse::report;
 use crate::rehearse::scene::{FailAt, Failure, Scene, read};
+use crate::rehearse::trials;
 use crate::translate::Compiled;
 
 /// While something is slow, engines try again and again: days of that take minutes to play.
@@ -28,6 +29,7 @@ Examples:
   windlass rehearse v2/ --from v1/ --fail api             … and a release that fails
   windlass rehearse v2/ --from v1/ --fail api --fail api@rollback
   windlass rehearse v2/ --from v1/ --slow api=20m --restart-at 12
+  windlass rehearse v2/ --from v1/ --explore              every failure, and every restart
   windlass rehearse --format json packages/ | jq '.packages[] | select(.ready | not)'
 
 Where a component can fail (--fail COMPONENT[@STEP]):
@@ -71,6 +73,10 @@ pub struct Arguments {
     /// rehearsal says how many there are.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     restart_at: Option<u64>,
+    /// Try every failure, one at a time, and a restart of the controller after each of its steps,
+    /// and say what each of them leads to.
+    #[arg(long, conflicts_with_all = ["fail", "restart_at"])]
+    explore: bool,
     /// Nodes of the simulated cluster, for canaries of DaemonSets.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(..=1000))]
     nodes: u16,
@@ -108,6 +114,9 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             return Ok(Exit::Usage);
         }
     };
+    if arguments.explore {
+        return explore(&scene, arguments, streams);
+    }
     let played = play(&scene);
     let report = report::report(&scene, &played);
     let text = match arguments.format {
@@ -116,6 +125,16 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     };
     streams.stdout.write_all(text.as_bytes())?;
     Ok(if report.end == End::Ready { Exit::Ok } else { Exit::Findings })
+}
+
+fn explore(scene: &Scene, arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    let found = trials::explore(scene);
+    let text = match arguments.format {
+        Format::Text => trials::write_text(&found, if streams.color_stdout { Style::Colored } else { Style::Plain }),
+        Format::Json => format!("{:#}\n", trials::write_json(&found)),
+    };
+    streams.stdout.write_all(text.as_bytes())?;
+    Ok(if found.is_sound() { Exit::Ok } else { Exit::Findings })
 }
 
 /// The Packages of some paths; `None` if there are errors, which are shown.
@@ -149,20 +168,10 @@ fn read_packages(
 fn with_mishaps(mut scene: Scene, arguments: &Arguments) -> Result<Scene, String> {
     for text in &arguments.fail {
         let (name, at) = text.split_once('@').unwrap_or((text, "release"));
-        let at = match at {
-            "chart" => FailAt::Chart,
-            "release" => FailAt::Release,
-            "workload" => FailAt::Workload,
-            "ready" => FailAt::Ready,
-            "rollback" => FailAt::Rollback,
-            "canary" => FailAt::Canary,
-            "late" => FailAt::Late,
-            other => {
-                return Err(format!(
-                    "--fail {text}: no step `{other}`: chart, release, workload, ready, rollback, canary or late"
-                ));
-            }
-        };
+        let known = FailAt::ALL.into_iter().find(|known| known.as_str() == at);
+        let at = known.ok_or_else(|| {
+            format!("--fail {text}: no step `{at}`: chart, release, workload, ready, rollback, canary or late")
+        })?;
         let place = scene.find(name).map_err(|message| format!("--fail {text}: {message}"))?;
         let failure = Failure { place, at };
         scene.allow(&failure).map_err(|message| format!("--fail {text}: {message}"))?;

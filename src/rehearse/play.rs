@@ -46,6 +46,18 @@ pub enum End {
     Unfinished,
 }
 
+impl End {
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Stopped => "stopped",
+            Self::NotBegun => "notBegun",
+            Self::Unfinished => "unfinished",
+        }
+    }
+}
+
 /// What has been played.
 #[derive(Debug)]
 pub struct Played {
@@ -65,6 +77,25 @@ pub struct Played {
 
 /// Plays a scene.
 pub fn play(scene: &Scene) -> Played {
+    match prepare(scene) {
+        Ok(prepared) => prepared.play(scene),
+        Err(played) => *played,
+    }
+}
+
+/// A scene in which what was before runs, and the commit is about to be made.
+pub struct Prepared {
+    rehearsal: Rehearsal,
+    stage: Stage,
+    before: Vec<Compiled>,
+    after: Vec<Compiled>,
+}
+
+/// Lets what was before run.
+///
+/// # Errors
+/// Where that cannot be: what was played of it.
+pub fn prepare(scene: &Scene) -> Result<Prepared, Box<Played>> {
     let mut engines = scene.engines();
     if engines.is_empty() {
         engines.insert(Engine::Flux);
@@ -80,30 +111,60 @@ pub fn play(scene: &Scene) -> Played {
     if !before.is_empty() {
         stage.set(&mut rehearsal.world.script, &mut before, Adjacent::After(&scene.after));
         commit(&mut rehearsal.world, &[], &before);
-        let end = Standing::default().play_to_rest(&mut rehearsal, scene);
+        let end = Standing::default().play_to_rest(&mut rehearsal, scene, 0, &mut |_| ());
         if end != End::Ready {
+            let (end, began, position, steps) = (End::NotBegun, 0, 0, rehearsal.steps());
             let not_played = stage.not_played;
-            return Played {
-                steps: rehearsal.steps(),
-                rehearsal,
-                end: End::NotBegun,
-                began: 0,
-                position: 0,
-                not_played,
-            };
+            return Err(Box::new(Played { rehearsal, end, began, position, steps, not_played }));
         }
         rehearsal.world.remember();
     }
     let mut after = scene.after.clone();
     stage.set(&mut rehearsal.world.script, &mut after, Adjacent::Before(&before));
-    stage.befall(&mut rehearsal.world.script, scene);
-    let (began, position, steps) = (rehearsal.now(), rehearsal.world.store.log().len(), rehearsal.steps());
     rehearsal.notes.clear();
-    rehearsal.faults.kill_after = scene.restart_at.map(|step| steps + step);
-    commit(&mut rehearsal.world, &before, &after);
-    let end = Standing::default().play_to_rest(&mut rehearsal, scene);
-    let steps = rehearsal.steps() - steps;
-    Played { rehearsal, end, began, position, steps, not_played: stage.not_played }
+    Ok(Prepared { rehearsal, stage, before, after })
+}
+
+impl Prepared {
+    /// Makes the commit and plays the scene to its end. What is to go wrong, and
+    /// that alone, may be another than in the scene that was prepared.
+    pub fn play(&self, scene: &Scene) -> Played {
+        let mut rehearsal = self.rehearsal.clone();
+        let steps = rehearsal.steps();
+        rehearsal.faults.kill_after = scene.restart_at.map(|step| steps + step);
+        self.commit(&mut rehearsal, scene);
+        let end = Standing::default().play_to_rest(&mut rehearsal, scene, self.rehearsal.now(), &mut |_| ());
+        self.played(rehearsal, end)
+    }
+
+    /// The same with a controller that is killed after a step, for every so
+    /// many-th step; each time what came before it is played only once.
+    pub fn play_with_restarts(&self, scene: &Scene, every: u64, mut each: impl FnMut(u64, &Played)) {
+        let mut rehearsal = self.rehearsal.clone();
+        let (before, began) = (rehearsal.steps(), rehearsal.now());
+        self.commit(&mut rehearsal, scene);
+        Standing::default().play_to_rest(&mut rehearsal, scene, began, &mut |rehearsal| {
+            let step = rehearsal.steps() + 1 - before;
+            if !rehearsal.is_controllers_turn() || !step.is_multiple_of(every) {
+                return;
+            }
+            let mut killed = rehearsal.clone();
+            killed.faults.kill_after = Some(before + step);
+            let end = Standing::default().play_to_rest(&mut killed, scene, began, &mut |_| ());
+            each(step, &self.played(killed, end));
+        });
+    }
+
+    fn commit(&self, rehearsal: &mut Rehearsal, scene: &Scene) {
+        self.stage.befall(&mut rehearsal.world.script, scene);
+        commit(&mut rehearsal.world, &self.before, &self.after);
+    }
+
+    fn played(&self, rehearsal: Rehearsal, end: End) -> Played {
+        let (began, position) = (self.rehearsal.now(), self.rehearsal.world.store.log().len());
+        let steps = rehearsal.steps() - self.rehearsal.steps();
+        Played { rehearsal, end, began, position, steps, not_played: self.stage.not_played.clone() }
+    }
 }
 
 /// Nodes, and the canary's guard where such a cluster can have it.
@@ -153,14 +214,25 @@ struct Standing {
 }
 
 impl Standing {
-    /// Plays until nothing is to be expected any more.
-    fn play_to_rest(mut self, rehearsal: &mut Rehearsal, scene: &Scene) -> End {
+    /// Plays until nothing is to be expected any more, and at least what is due when
+    /// it began. Shows what is there before each thing that happens.
+    fn play_to_rest(
+        mut self,
+        rehearsal: &mut Rehearsal,
+        scene: &Scene,
+        began: u64,
+        before_each: &mut dyn FnMut(&Rehearsal),
+    ) -> End {
         let (quiet, patience) = patience(scene);
         let components = scene.before.iter().chain(&scene.after).map(|package| package.definition.components.len());
         let components = components.sum::<usize>();
         let most_steps = rehearsal.steps() + MAX_STEPS.0 + MAX_STEPS.1 * components as u64;
         let most_changes = rehearsal.world.store.log().len() + MAX_CHANGES.0 + MAX_CHANGES.1 * components;
-        rehearsal.run_for(0);
+        rehearsal.deliver();
+        while rehearsal.next_due().is_some_and(|due| due <= began) {
+            before_each(rehearsal);
+            rehearsal.step();
+        }
         loop {
             self.follow(rehearsal);
             let Some(due) = rehearsal.next_due() else { return self.end() };
@@ -177,6 +249,7 @@ impl Standing {
             if over {
                 return self.end();
             }
+            before_each(rehearsal);
             rehearsal.step();
         }
     }

@@ -12,6 +12,7 @@ use crate::sim::store::is_deleting;
 
 pub use json::write_json;
 pub use text::write_text;
+pub(super) use text::{header, short};
 
 /// Everything there is to say of a play.
 #[derive(Debug)]
@@ -58,6 +59,16 @@ impl PackageAtEnd {
     /// A field of its condition Ready.
     fn ready(&self) -> Option<&crate::api::Condition> {
         self.status.conditions.iter().find(|condition| condition.type_ == "Ready")
+    }
+
+    /// Reason of its condition Ready; empty if there is none.
+    pub fn reason(&self) -> &str {
+        self.ready().map_or("", |ready| ready.reason.as_str())
+    }
+
+    /// Message of its condition Ready; empty if there is none.
+    pub fn message(&self) -> &str {
+        self.ready().map_or("", |ready| ready.message.as_str())
     }
 
     /// Whether it is Ready, with nothing left to do.

@@ -82,6 +82,25 @@ pub enum FailAt {
     Late,
 }
 
+impl FailAt {
+    /// Every one.
+    pub const ALL: [Self; 7] =
+        [Self::Chart, Self::Release, Self::Workload, Self::Ready, Self::Rollback, Self::Canary, Self::Late];
+
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chart => "chart",
+            Self::Release => "release",
+            Self::Workload => "workload",
+            Self::Ready => "ready",
+            Self::Rollback => "rollback",
+            Self::Canary => "canary",
+            Self::Late => "late",
+        }
+    }
+}
+
 /// Something that is to fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{PackageAtEnd, Report};
-use crate::rehearse::play::End;
 use crate::rehearse::timeline::{Moment, What};
 
 /// Writes a report. `docs/rehearse.md` explains the fields.
@@ -18,12 +17,7 @@ pub fn write_json(report: &Report) -> Value {
         "packages": report.packages.iter().map(package).collect::<Value>(),
         "notes": report.remarks,
         "summary": {
-            "end": match report.end {
-                End::Ready => "ready",
-                End::Stopped => "stopped",
-                End::NotBegun => "notBegun",
-                End::Unfinished => "unfinished",
-            },
+            "end": report.end.as_str(),
             "took": report.took,
             "steps": report.steps,
         },

@@ -47,7 +47,7 @@ pub fn write_text(report: &Report, style: diagnostic::Style) -> String {
     out
 }
 
-fn header(report: &Report) -> String {
+pub(in crate::rehearse) fn header(report: &Report) -> String {
     let engines: Vec<&str> = report
         .engines
         .iter()
@@ -290,7 +290,7 @@ fn clock(millis: u64) -> String {
 }
 
 /// A duration: `0.2s`, `45s`, `3m12s`.
-fn short(millis: u64) -> String {
+pub(in crate::rehearse) fn short(millis: u64) -> String {
     match millis / 1000 {
         0..10 => format!("{}.{}s", millis / 1000, millis / 100 % 10),
         seconds => crate::package::duration::GoDuration::from_secs(seconds).to_string(),

@@ -16,7 +16,7 @@ const READY: u64 = 1000;
 
 impl Stage {
     /// What befalls what is new from now on.
-    pub fn befall(&mut self, script: &mut Script, scene: &Scene) {
+    pub fn befall(&self, script: &mut Script, scene: &Scene) {
         for (place, delay) in &scene.delays {
             let takes = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             let Some(component) = scene.component(place) else { continue };
