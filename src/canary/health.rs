@@ -36,7 +36,7 @@ const CONFIGURATION: [&str; 6] = [
 ];
 const CRASH_LOOP: &str = "CrashLoopBackOff";
 
-/// Crashes of containers, by [`mark`].
+/// Crashes of containers, by `mark`.
 pub type Crashes = BTreeMap<String, u32>;
 
 /// How a pod is on its node. A container may crash `max_restarts` times beside
