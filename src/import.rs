@@ -224,6 +224,23 @@ struct ForeignSource<'a> {
     namespace: Option<&'a str>,
 }
 
+/// A spec that says nothing but what every Package says.
+fn bare(version: impl Into<String>, components: Vec<Component>) -> PackageSpec {
+    PackageSpec {
+        version: version.into(),
+        engine: None,
+        suspend: None,
+        service_account_name: None,
+        source_ref: None,
+        requires: vec![],
+        upgrade: None,
+        rollback: None,
+        deletion_policy: None,
+        revision_history_limit: None,
+        components,
+    }
+}
+
 /// `install` where it says anything.
 fn stated(install: Install) -> Option<Install> {
     (install != Install::default()).then_some(install)

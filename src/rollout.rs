@@ -130,10 +130,8 @@ pub enum ActsAs {
 /// The account that a Package names, else the default one, else Windlass itself,
 /// unless that is not allowed.
 pub fn acts_as(snapshot: &Snapshot) -> ActsAs {
-    let definition = snapshot.package.definition.as_ref().ok();
-    let stated = definition.and_then(|definition| definition.service_account.as_ref()).map(ToString::to_string);
-    match stated.or_else(|| snapshot.cluster.default_service_account.clone()) {
-        Some(account) => ActsAs::Account(account),
+    match snapshot.account() {
+        Some(account) => ActsAs::Account(account.to_owned()),
         None if snapshot.cluster.require_service_account => ActsAs::Nobody,
         None => ActsAs::Windlass,
     }

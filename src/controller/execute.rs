@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::client::Client;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -314,10 +315,7 @@ impl Executor {
         let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
         let claim = bounded(claims.patch(&key.name, &ours(), &patch)).await;
         let claim = claim.map_err(|error| failed(&key.to_string(), error))?;
-        let mut object = serde_json::to_value(claim).unwrap_or_default().as_object().cloned().unwrap_or_default();
-        object.insert("apiVersion".to_owned(), key.api_version.clone().into());
-        object.insert("kind".to_owned(), key.kind.clone().into());
-        Ok(Written::Object(Box::new(Cached::new(object))))
+        Ok(Written::Object(Box::new(cached(claim))))
     }
 
     /// As ourselves: the guard's policy lets nobody else through.
@@ -421,7 +419,7 @@ fn written(key: &ObjectKey, object: DynamicObject) -> Written {
     }
 }
 
-fn cached(object: DynamicObject) -> Cached {
+fn cached(object: impl Serialize) -> Cached {
     let value = serde_json::to_value(object).unwrap_or_default();
     Cached::new(value.as_object().cloned().unwrap_or_default())
 }

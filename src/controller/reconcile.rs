@@ -27,7 +27,7 @@ use crate::canary::strategy::Pace;
 use crate::package::names::NameError;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
-use crate::rollout::{self, ActsAs, Decision, Found, Snapshot};
+use crate::rollout::{self, ActsAs, Decision, Found, Peer, Snapshot};
 
 /// Releases of others that are read at a time; few of them are kept.
 const FOREIGN_PAGE: u32 = 250;
@@ -92,18 +92,23 @@ impl Reconciler {
     /// # Errors
     /// See [`ReconcileError`]; the same look is worth another try then.
     pub async fn reconcile(&self, key: &PackageKey) -> Result<(), ReconcileError> {
-        let Some(mut snapshot) = self.view.snapshot(key)? else {
+        let Some(snapshot) = self.view.snapshot(key)? else {
             self.forget(key);
             return Ok(());
         };
-        self.publish(key, &snapshot);
+        // Expressions of a Package may take long; nobody else waits for them.
+        let see = move || {
+            let own = rollout::peer(&snapshot);
+            (snapshot, own)
+        };
+        let (mut snapshot, own) = tokio::task::spawn_blocking(see).await?;
+        self.publish(key, own.clone());
         if !self.view.knows_all_peers() {
             self.queue.wake_after(key.clone(), Duration::from_millis(50));
             return Ok(());
         }
         snapshot.peers = self.view.peers(key);
-        self.look_up(key, &mut snapshot).await?;
-        // Expressions of a Package may take long; nobody else waits for them.
+        self.look_up(key, &own, &mut snapshot).await?;
         let decide = move || {
             let began = Instant::now();
             let decision = rollout::decide(&snapshot, Timestamp::now());
@@ -132,8 +137,8 @@ impl Reconciler {
     }
 
     /// Tells the others what this Package is doing, if that is news.
-    fn publish(&self, key: &PackageKey, snapshot: &Snapshot) {
-        if self.view.publish(key, rollout::peer(snapshot)) {
+    fn publish(&self, key: &PackageKey, own: Peer) {
+        if self.view.publish(key, own) {
             self.wake_related(key);
         }
     }
@@ -142,13 +147,13 @@ impl Reconciler {
         self.view.related(key).into_iter().for_each(|related| self.queue.wake(related));
     }
 
-    async fn look_up(&self, key: &PackageKey, snapshot: &mut Snapshot) -> Result<(), ReconcileError> {
+    async fn look_up(&self, key: &PackageKey, own: &Peer, snapshot: &mut Snapshot) -> Result<(), ReconcileError> {
         let mut needs = rollout::needs(snapshot);
         if needs.foreign_releases {
             for kind in [Kind::HelmRelease, Kind::Application] {
                 let installed = kind.engine().is_some_and(|engine| snapshot.cluster.engines.contains(&engine));
                 if installed {
-                    self.foreign(key, snapshot, kind).await?;
+                    self.foreign(key, own, snapshot, kind).await?;
                 }
             }
             needs = rollout::needs(snapshot);
@@ -175,11 +180,16 @@ impl Reconciler {
 
     /// Release objects that are not watched because they are not ours: those at
     /// the places of our children, and those given to us.
-    async fn foreign(&self, key: &PackageKey, snapshot: &mut Snapshot, kind: Kind) -> Result<(), ReconcileError> {
+    async fn foreign(
+        &self,
+        key: &PackageKey,
+        own: &Peer,
+        snapshot: &mut Snapshot,
+        kind: Kind,
+    ) -> Result<(), ReconcileError> {
         let resource = kind.resource();
         let namespace = self.watch_namespace.as_deref().unwrap_or_default();
         let objects = api(self.accounts.own(), namespace, &resource);
-        let own = rollout::peer(snapshot);
         let mut page = ListParams::default().limit(FOREIGN_PAGE);
         loop {
             let list = bounded(objects.list(&page)).await?;
@@ -191,7 +201,7 @@ impl Reconciler {
                 value.insert("apiVersion".into(), resource.api_version.clone().into());
                 value.insert("kind".into(), resource.kind.clone().into());
                 let live = Live::new(value);
-                match rollout::sort(&own, &live) {
+                match rollout::sort(own, &live) {
                     Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
                         snapshot.children.push(live);
                     }

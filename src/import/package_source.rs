@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::wire::{Ignored, Unreadable, nullable, read};
-use super::{DEFAULT_NAMESPACE, Document, ForeignSource, Imported, Options, Severity, join_path, stated};
+use super::{DEFAULT_NAMESPACE, Document, ForeignSource, Imported, Options, Severity, bare, join_path, stated};
 use crate::api::{
     Chart, Component, HealthCheckExpr, Install, PackageSpec, Phase, ReadyWhen, Requirement, Rollback, SourceKind,
     SourceRef, UpgradeCrds,
@@ -234,17 +234,10 @@ impl Translation<'_, '_> {
             self.imported.source(self.name, &foreign, self.namespace);
         }
         let spec = PackageSpec {
-            version,
-            engine: None,
-            suspend: None,
-            service_account_name: None,
             source_ref: has_source.then(|| SourceRef { kind: SourceKind::GitRepository, name: source.name.clone() }),
             requires: self.requires(&variant),
-            upgrade: None,
             rollback: spec.rollback.map(|rollback| Rollback { safe: rollback.safe, to: None }),
-            deletion_policy: None,
-            revision_history_limit: None,
-            components,
+            ..bare(version, components)
         };
         self.imported.push(self.name, self.namespace, spec);
     }

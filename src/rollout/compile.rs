@@ -128,12 +128,6 @@ pub(crate) fn release_object(
     rendered.into_objects().pop()
 }
 
-/// The account that the children act as: the Package's, else the default one.
-fn account(snapshot: &Snapshot, definition: &Definition) -> Option<ObjectName> {
-    let default = snapshot.cluster.default_service_account.as_deref();
-    definition.service_account.clone().or_else(|| ObjectName::parse(default?).ok())
-}
-
 fn sized(spec: PackageRevisionSpec) -> Compiled {
     let size_of = |value: &dyn Fn() -> serde_json::Result<String>| value().map_or(0, |text| text.len());
     let size = size_of(&|| serde_json::to_string(&spec));
@@ -214,7 +208,7 @@ struct Compiler<'a> {
 impl<'a> Compiler<'a> {
     fn new(snapshot: &'a Snapshot, definition: &'a Definition, engine: Engine, number: u64) -> Self {
         let history = History::new(&snapshot.revisions);
-        let account = account(snapshot, definition);
+        let account = snapshot.account().and_then(|name| ObjectName::parse(name).ok());
         Self { snapshot, definition, account, engine, history, verified: history.verified(), number }
     }
 }

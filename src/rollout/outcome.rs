@@ -69,7 +69,7 @@ fn conclude(work: &mut Work<'_>, definition: &Definition, stage: Stage) -> (Head
             (Headline::new(Reason::Progressing, format!("component {name}: {message}")), Some((name, message)))
         }
         Stage::Denied { name, message } => {
-            let account = account(work, definition);
+            let account = account(work);
             let headline = Headline::new(Reason::AccessDenied, format!("component {name}: {message} ({account})"));
             (headline, Some((name, message)))
         }
@@ -101,9 +101,8 @@ fn changed_besides(work: &Work<'_>, failed: &str) -> String {
 }
 
 /// As whom `readyWhen` is read, and how that is widened.
-fn account(work: &Work<'_>, definition: &Definition) -> String {
-    let account = definition.service_account.as_ref().map(|name| name.as_str());
-    match account.or(work.snapshot.cluster.default_service_account.as_deref()) {
+fn account(work: &Work<'_>) -> String {
+    match work.snapshot.account() {
         Some(account) => {
             let namespace = &work.snapshot.package.namespace;
             format!("ServiceAccount {namespace}/{account}")

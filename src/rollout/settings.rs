@@ -39,8 +39,6 @@ pub(crate) fn update(work: &mut Work<'_>, definition: &Definition) {
 }
 
 fn fingerprint(snapshot: &Snapshot, definition: &Definition) -> String {
-    let default_account = snapshot.cluster.default_service_account.as_deref();
-    let account = definition.service_account.as_ref().map(|name| name.as_str()).or(default_account);
     let components: Vec<_> = definition
         .components
         .iter()
@@ -49,7 +47,7 @@ fn fingerprint(snapshot: &Snapshot, definition: &Definition) -> String {
     let mut settings = json!({
         "timeout": definition.upgrade.timeout.to_string(),
         "retries": definition.upgrade.retries,
-        "account": account,
+        "account": snapshot.account(),
         "components": components,
         "tracking": snapshot.package.annotations.get(ARGO_TRACKING_ID),
     });

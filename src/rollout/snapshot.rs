@@ -100,6 +100,15 @@ pub struct RevisionView {
     pub status: PackageRevisionStatus,
 }
 
+impl Snapshot {
+    /// The ServiceAccount that the Package names, else the default one.
+    pub(crate) fn account(&self) -> Option<&str> {
+        let definition = self.package.definition.as_ref().ok();
+        let stated = definition.and_then(|definition| definition.service_account.as_ref()).map(|name| name.as_str());
+        stated.or(self.cluster.default_service_account.as_deref())
+    }
+}
+
 impl RevisionView {
     /// Number.
     pub fn number(&self) -> u64 {

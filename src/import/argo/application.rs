@@ -8,8 +8,8 @@ use super::waves::edges;
 use super::wire::Source;
 use super::{ARGO_NAMESPACE, Application, Key, policy, report_ignored};
 use crate::api::wellknown::{ARGO_IN_CLUSTER, ARGO_SYNC_WAVE};
-use crate::api::{Component, Install, PackageSpec, UpgradeCrds};
-use crate::import::{Imported, Options, component_name, stated};
+use crate::api::{Component, Install, UpgradeCrds};
+use crate::import::{Imported, Options, bare, component_name, stated};
 
 /// Puts an Application into a phase before all waves, or behind them.
 const ARGO_HOOK: &str = "argocd.argoproj.io/hook";
@@ -54,19 +54,7 @@ impl Context<'_, '_> {
             components.push(component);
         }
         tell_of_repositories(imported, &family.name, &repositories);
-        let spec = PackageSpec {
-            version: self.version.to_owned(),
-            engine: None,
-            suspend: None,
-            service_account_name: None,
-            source_ref: None,
-            requires: vec![],
-            upgrade: None,
-            rollback: None,
-            deletion_policy: None,
-            revision_history_limit: None,
-            components,
-        };
+        let spec = bare(self.version, components);
         imported.push(&family.name, &namespace, spec);
     }
 

@@ -10,7 +10,7 @@ use super::wire::{DriftRule, ReleaseSpec};
 use super::{Key, release_name, report_ignored};
 use crate::api::{Component, DriftIgnore, Install, PackageSpec, SourceKind, SourceRef, Upgrade, UpgradeCrds};
 use crate::import::wire::Ignored;
-use crate::import::{Imported, Options, component_name, stated};
+use crate::import::{Imported, Options, bare, component_name, stated};
 use crate::package::duration::GoDuration;
 
 /// A HelmRelease that was read.
@@ -76,18 +76,12 @@ impl Context<'_, '_> {
             imported.error(&group.name, "some, but not all, of its HelmReleases are suspended: the Package is not");
         }
         let spec = PackageSpec {
-            version: self.version.to_owned(),
-            engine: None,
             suspend: (suspended == members.len()).then_some(true),
             service_account_name: service_account(imported, group, &members),
             source_ref: repositories.into_iter().next().map(|name| SourceRef { kind: SourceKind::GitRepository, name }),
-            requires: vec![],
             upgrade: timeout(imported, &members)
                 .map(|timeout| Upgrade { timeout: Some(timeout), ..Upgrade::default() }),
-            rollback: None,
-            deletion_policy: None,
-            revision_history_limit: None,
-            components,
+            ..bare(self.version, components)
         };
         imported.push(&group.name, &group.namespace, spec);
     }

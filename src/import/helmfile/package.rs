@@ -7,7 +7,7 @@ use super::needs::{Need, find};
 use super::{Helmfile, Release, hooks, ignored, values};
 use crate::api::{Component, Install, PackageSpec, Upgrade, UpgradeCrds};
 use crate::import::group::{common_words, connected};
-use crate::import::{DEFAULT_NAMESPACE, Imported, Options, Severity, component_name, stated};
+use crate::import::{DEFAULT_NAMESPACE, Imported, Options, Severity, bare, component_name, stated};
 use crate::package::duration::GoDuration;
 
 /// What all Packages of one import share.
@@ -102,17 +102,8 @@ impl<'a> Context<'a, '_> {
         let timeouts = members.iter().filter_map(|member| member.release.spec.timeout.or(member.helmfile.timeout));
         let timeout = timeouts.max().map(|seconds| GoDuration::from_secs(seconds).to_string());
         let spec = PackageSpec {
-            version: self.version.to_owned(),
-            engine: None,
-            suspend: None,
-            service_account_name: None,
-            source_ref: None,
-            requires: vec![],
             upgrade: timeout.map(|timeout| Upgrade { timeout: Some(timeout), ..Upgrade::default() }),
-            rollback: None,
-            deletion_policy: None,
-            revision_history_limit: None,
-            components,
+            ..bare(self.version, components)
         };
         if spec.components.iter().any(|component| component.path.is_some()) {
             let message = "its charts at a path are as seen from where this command runs, which must be the root of \
