@@ -100,7 +100,8 @@ fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
     let costs_nothing = |seat: &&Seat<'_>| deletes && seat.useless().is_some();
     let may_go = |seat: &&Seat<'_>| costs_nothing(seat) || (deletes && census.down() == 0);
     let known = || known.as_deref().and_then(|node| census.seat(node)).filter(may_go);
-    let useless = || eligible().find(costs_nothing);
+    let is_second_choice = |seat: &&Seat<'_>| !is_chosen(desk, daemon_set, seat);
+    let useless = || eligible().filter(costs_nothing).min_by_key(is_second_choice);
     let replaced = || replaced(desk, daemon_set, census);
     let chosen = || eligible().filter(may_go).min_by_key(|seat| seat.node.is_control_plane());
     let found = vacant().or_else(known).or_else(useless).or_else(replaced).or_else(chosen);
@@ -140,9 +141,17 @@ fn replaced<'c, 'a>(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &'c Census<
     found.filter(|seat| !joined || seat.old.is_some())
 }
 
+/// While a node has a pod of no use no other may go, so what was chosen with care
+/// counts for less than that it comes first: else a fix would never begin.
 fn may_be_tried(desk: &Desk<'_>, daemon_set: &DaemonSet, seat: &Seat<'_>) -> bool {
-    let node = seat.node;
-    node.ready && !node.unschedulable && daemon_set.tolerates(node) && matches_selector(desk, daemon_set, seat)
+    let runs_pods = seat.node.ready && daemon_set.tolerates(seat.node);
+    runs_pods && (seat.useless().is_some() || is_chosen(desk, daemon_set, seat))
+}
+
+/// Whether something may be learned there: it is not about to be drained, and the
+/// selector names it.
+fn is_chosen(desk: &Desk<'_>, daemon_set: &DaemonSet, seat: &Seat<'_>) -> bool {
+    !seat.node.unschedulable && matches_selector(desk, daemon_set, seat)
 }
 
 /// In Compat, and for a surge, the DaemonSet controller chooses, whatever the

@@ -336,8 +336,12 @@ fn ending(history: &History, rollout: &Rollout) -> Judgement {
     };
     let excluded = history.dead == 0 || history.unready_nodes == UnreadyNodes::Exclude;
     let harmless = history.events.iter().all(|(_, event)| event.is_harmless() || event.is_template());
+    let candidates = (0..history.nodes).skip(history.dead).any(|node| {
+        let cordons = |(_, event): &(u64, Event)| matches!(event, Event::Cordon(at) if at % history.nodes == node);
+        !history.events.iter().any(cordons)
+    });
     let first = rollout.version() == "2" || history.fate.0 == Fate::Runs || history.mode == RolloutMode::Strict;
-    if fates == Fate::Runs && first && excluded && harmless && record.phase != RolloutPhase::Successful {
+    if fates == Fate::Runs && first && excluded && candidates && harmless && record.phase != RolloutPhase::Successful {
         return Err(format!("nothing fails, and it is {} ({:?})", record.phase, record.message));
     }
     Ok(())

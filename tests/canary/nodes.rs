@@ -285,6 +285,33 @@ fn the_canary_is_chosen_among_nodes_that_can_show_something(#[case] why: &str) {
     assert_eq!(deleted(&scene.look()), uid);
 }
 
+/// Else a fix could never begin: no other pod may go while that one is down.
+#[rstest]
+#[case::cordoned("cordoned")]
+#[case::not_selected("not selected")]
+fn a_broken_pod_is_replaced_first_wherever_it_is(#[case] why: &str) {
+    let mut scene = Scene::new(RolloutMode::Strict, 3);
+    match why {
+        "cordoned" => scene.node("n3")["spec"]["unschedulable"] = json!(true),
+        _ => scene.canary.node_selector = [("kubernetes.io/hostname".to_owned(), "n2".to_owned())].into(),
+    }
+    scene.put("n3", "old", State::Unready);
+    scene.template("new");
+    let uid = scene.uid("n3");
+    assert_eq!(deleted(&scene.look()), uid);
+}
+
+#[test]
+fn of_two_broken_pods_the_one_on_a_chosen_node_is_replaced_first() {
+    let mut scene = Scene::new(RolloutMode::Strict, 3);
+    scene.canary.node_selector = [("kubernetes.io/hostname".to_owned(), "n3".to_owned())].into();
+    scene.put("n2", "old", State::Unready);
+    scene.put("n3", "old", State::Unready);
+    scene.template("new");
+    let uid = scene.uid("n3");
+    assert_eq!(deleted(&scene.look()), uid);
+}
+
 #[test]
 fn without_a_node_to_try_it_on_it_fails_in_time() {
     let mut scene = Scene::new(RolloutMode::Strict, 2);
