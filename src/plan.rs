@@ -12,6 +12,7 @@ mod failure;
 mod gates;
 pub mod report;
 mod requirements;
+mod rollout;
 mod scope;
 mod steps;
 
@@ -256,6 +257,8 @@ pub struct Step {
     pub versions: (Option<String>, Option<String>),
     /// What is waited for first.
     pub gate: Vec<String>,
+    /// How its DaemonSets are rolled out; `None`: as they say themselves.
+    pub rollout: Option<String>,
     /// What changes of the component, by path.
     pub changes: Vec<FieldChange>,
     /// What a reviewer should know.

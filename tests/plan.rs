@@ -193,6 +193,24 @@ fn what_only_is_verified_again_is_told() {
 }
 
 #[test]
+fn how_nodes_go_behind_a_canary_is_told_where_pods_are_replaced() {
+    let agent = "    canary: {steps: [\"2\", \"25%\"], soak: 2m}\n";
+    let of = |version: &str| package("p", version, "", &[("operator", ""), ("agent", agent)]);
+    let repository = Repository::bare();
+    let upgraded = repository.between(&of("1.0.0"), &of("1.1.0"));
+    let rollout = &only(&upgraded)["steps"][1]["rollout"];
+    assert_eq!(
+        *rollout,
+        "behind a canary: one node first, ready for 2m; then at most 2, then 25% of the nodes at once"
+    );
+    assert!(only(&upgraded)["steps"][0]["rollout"].is_null());
+    let text = repository.plan(&["from", "to"]);
+    assert!(stdout(&text).contains("rolled out behind a canary: one node first"), "{}", stdout(&text));
+    let installed = repository.between("", &of("1.1.0"));
+    assert!(only(&installed)["steps"][1]["rollout"].is_null(), "{installed:#}");
+}
+
+#[test]
 fn lists_among_the_values_are_replaced_as_a_whole() {
     let with = |values: &str| package("shop", "1.0.0", "", &[("api", values)]);
     let plan = Repository::bare().between(
@@ -481,31 +499,113 @@ fn markdown_takes_nothing_of_a_package_for_markup() {
     );
 }
 
-/// The real graphs: the upgrade is planned, and ten of its packages are as a
+/// The corpus as Packages.
+fn imported(corpus: &Path, directory: &Path, version: &str) -> PathBuf {
+    let out = directory.join(version);
+    common::printed([
+        "import".as_ref(),
+        "cozystack".as_ref(),
+        corpus.join("cozystack").join(version).as_os_str(),
+        "--version".as_ref(),
+        version.trim_start_matches('v').as_ref(),
+        "-o".as_ref(),
+        out.as_os_str(),
+    ]);
+    out
+}
+
+/// What a person reads from the files of the two versions: what becomes of the
+/// package, what it waits for, and its steps with what changes beside the version.
+type Reading = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
+
+const NETWORKING: &str = "networking";
+const READINGS: [Reading; 12] = [
+    // The variant that installs nothing comes first.
+    (NETWORKING, "upgraded", &[], &[]),
+    // Its only component has no `install`.
+    ("gateway-application", "upgraded", &["gateway-api-crds", "cert-manager", "cozystack-engine"], &[]),
+    // The CRDs get a release of their own, before the operator.
+    (
+        "etcd-operator",
+        "upgraded",
+        &[NETWORKING, "cert-manager", "vertical-pod-autoscaler"],
+        &["install etcd-operator-crds", "upgrade etcd-operator: install.dependsOn install.upgradeCRDs"],
+    ),
+    (
+        "mongodb-operator",
+        "upgraded",
+        &[NETWORKING, "prometheus-operator-crds", "cert-manager"],
+        &["upgrade mongodb-operator: install.upgradeCRDs"],
+    ),
+    ("velero", "upgraded", &[NETWORKING, "monitoring-agents"], &["upgrade velero: install.upgradeCRDs"]),
+    // New requirements.
+    (
+        "vertical-pod-autoscaler",
+        "upgraded",
+        &[NETWORKING, "cert-manager"],
+        &["upgrade vertical-pod-autoscaler-crds", "upgrade vertical-pod-autoscaler"],
+    ),
+    (
+        "kubevirt-cdi",
+        "upgraded",
+        &[NETWORKING, "cozystack-basics"],
+        &["upgrade kubevirt-cdi-operator", "upgrade kubevirt-cdi"],
+    ),
+    (
+        "cozystack-basics",
+        "upgraded",
+        &["tenant-application", "cozystack-engine", "gateway-api-crds"],
+        &["upgrade cozystack-basics"],
+    ),
+    (
+        "kubevirt",
+        "upgraded",
+        &[NETWORKING, "prometheus-operator-crds"],
+        &["upgrade kubevirt-operator", "upgrade kubevirt", "upgrade kubevirt-instancetypes"],
+    ),
+    (
+        "linstor",
+        "upgraded",
+        &[NETWORKING, "cert-manager", "victoria-metrics-operator", "reloader", "snapshot-controller"],
+        &["upgrade piraeus-operator-crds", "upgrade piraeus-operator", "upgrade linstor"],
+    ),
+    // New packages.
+    ("securitygroup-controller", "installed", &[NETWORKING], &["install securitygroup-controller"]),
+    (
+        "kubernetes-nodes-application",
+        "installed",
+        &[
+            NETWORKING,
+            "capi-operator",
+            "capi-provider-bootstrap-kubeadm",
+            "capi-provider-core",
+            "capi-provider-cp-kamaji",
+            "capi-provider-infra-kubevirt",
+            "cozystack-engine",
+        ],
+        &["install kubernetes-nodes-rd"],
+    ),
+];
+
+fn step_with_changes(step: &Value) -> String {
+    let changes = step["changes"].as_array().unwrap().iter().map(|change| text(change, "/path"));
+    let changes: Vec<&str> = changes.filter(|path| *path != "chartVersion").collect();
+    let said = format!("{} {}", text(step, "/action"), text(step, "/component"));
+    if changes.is_empty() { said } else { format!("{said}: {}", changes.join(" ")) }
+}
+
+/// The real graphs: the upgrade is planned, and a dozen of its packages are as a
 /// person reads them from the files.
 #[test]
 fn the_corpus_upgrade_is_planned() {
     let Some(corpus) = common::corpus("the_corpus_upgrade_is_planned") else { return };
     let directory = tempfile::tempdir().unwrap();
-    let import = |version: &str| -> PathBuf {
-        let out = directory.path().join(version);
-        common::printed([
-            "import".as_ref(),
-            "cozystack".as_ref(),
-            corpus.join("cozystack").join(version).as_os_str(),
-            "--version".as_ref(),
-            version.trim_start_matches('v').as_ref(),
-            "-o".as_ref(),
-            out.as_os_str(),
-        ]);
-        out
-    };
-    let (from, to) = (import("v1.5.0"), import("v1.6.2"));
+    let (from, to) = (imported(&corpus, directory.path(), "v1.5.0"), imported(&corpus, directory.path(), "v1.6.2"));
     let output = plan(&[from.to_str().unwrap(), to.to_str().unwrap(), "--format", "json"]);
     assert!(matches!(output.status.code(), Some(1 | CHANGES)), "{}", stderr(&output));
     let plan = parse(&output);
     let packages = plan["packages"].as_array().unwrap();
-    assert!(packages.len() > 50, "{}", packages.len());
+    assert_eq!(packages.len(), 98, "each has another version, and two are new");
     let place = |name: &str| packages.iter().position(|package| package["name"] == name);
     for package in packages {
         for requirement in package["requirements"].as_array().unwrap() {
@@ -514,5 +614,23 @@ fn the_corpus_upgrade_is_planned() {
                 assert!(place(required) < place(text(package, "/name")), "{required} before {}", package["name"]);
             }
         }
+    }
+    for (name, change, requirements, steps) in READINGS {
+        let package = &packages[place(&format!("cozystack.{name}")).unwrap()];
+        assert_eq!(package["change"], change, "{name}");
+        assert!(package["refused"].is_null(), "{name}");
+        let waits: Vec<&str> =
+            package["requirements"].as_array().unwrap().iter().map(|one| text(one, "/what")).collect();
+        let wanted: Vec<String> = requirements.iter().map(|one| format!("package cozystack.{one}")).collect();
+        assert_eq!(waits, wanted, "{name}");
+        let taken: Vec<String> = package["steps"].as_array().unwrap().iter().map(step_with_changes).collect();
+        assert_eq!(taken, steps, "{name}");
+        // Nobody said that an earlier version may run again.
+        let on_failure = match (change, steps.len()) {
+            ("installed", _) => "retry",
+            (_, 0) => "nothing",
+            _ => "stop",
+        };
+        assert_eq!(package["onFailure"]["action"], on_failure, "{name}");
     }
 }

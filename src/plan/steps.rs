@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Action, FieldChange, Sides, Step, gates};
+use super::{Action, FieldChange, Sides, Step, gates, rollout};
 use crate::package::definition::{Component, Definition};
 use crate::rehearse::scene::chart_version;
 use crate::rehearse::timeline::{Moment, What};
@@ -119,6 +119,7 @@ impl Walk<'_> {
             component: component.to_owned(),
             versions: self.versions(action, component, versions),
             gate: self.gate(action, after),
+            rollout: self.rollout(action, component),
             changes: Vec::new(),
             warnings: self.warnings(action, component),
         };
@@ -176,6 +177,12 @@ impl Walk<'_> {
             gate.push("all that stays is ready".to_owned());
         }
         gate
+    }
+
+    /// Only an upgrade replaces pods: what is installed has none.
+    fn rollout(&self, action: Action, component: &str) -> Option<String> {
+        let component = self.definition(true).and_then(|to| gates::component(to, component))?;
+        component.canary.as_ref().filter(|_| action == Action::Upgrade).map(rollout::told)
     }
 
     fn warnings(&self, action: Action, component: &str) -> Vec<String> {

@@ -52,6 +52,7 @@ fn step(step: &Step) -> Value {
         "fromVersion": step.versions.0,
         "toVersion": step.versions.1,
         "gate": step.gate,
+        "rollout": step.rollout,
         "changes": step.changes.iter().map(change).collect::<Value>(),
         "warnings": step.warnings,
     })

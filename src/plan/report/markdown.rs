@@ -81,6 +81,9 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan) {
         for gate in &step.gate {
             let _ = writeln!(out, "   - when {}", escape_but_code(gate));
         }
+        if let Some(rollout) = &step.rollout {
+            let _ = writeln!(out, "   - rolled out {}", escape_but_code(rollout));
+        }
         for field in &step.changes {
             let _ = writeln!(out, "   - {}", code(&change(field)));
         }

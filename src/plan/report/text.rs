@@ -65,6 +65,9 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan, paint: 
         for gate in &step.gate {
             let _ = writeln!(out, "       {dim}when{dim:#} {gate}");
         }
+        if let Some(rollout) = &step.rollout {
+            let _ = writeln!(out, "       {dim}rolled out{dim:#} {rollout}");
+        }
         for field in &step.changes {
             let _ = writeln!(out, "       {}", change(field));
         }
