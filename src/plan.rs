@@ -319,7 +319,9 @@ pub fn plan(from: State<'_>, to: State<'_>) -> Plan {
     let mut packages: Vec<(usize, PackagePlan)> = Vec::new();
     for changed in &scope.changed {
         let moments: Vec<&Moment> = told.moments.iter().filter(|moment| is_of(moment, changed)).collect();
-        let began = told.moments.iter().position(|moment| is_of(moment, changed) && begins(&moment.what));
+        let place =
+            |is: fn(&What) -> bool| told.moments.iter().position(|moment| is_of(moment, changed) && is(&moment.what));
+        let began = place(acts).or_else(|| place(begins));
         let end = told.packages.iter().find(|end| end.namespace == changed.0 && end.name == changed.1);
         let sides = Sides {
             id: changed,
@@ -342,8 +344,13 @@ fn is_of(moment: &Moment, package: &Id) -> bool {
 }
 
 /// Whether a package does something with this.
+fn acts(what: &What) -> bool {
+    matches!(what, What::Moves { .. } | What::HookRuns | What::HandsOver | What::Uninstalls)
+}
+
+/// Whether a package that does nothing becomes what is wanted with this.
 fn begins(what: &What) -> bool {
-    matches!(what, What::Begins { .. } | What::Uninstalls | What::HandsOver | What::HookRuns)
+    matches!(what, What::Begins { .. })
 }
 
 fn find<'a>(state: State<'a>, wanted: &Id) -> Option<&'a Compiled> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Id, charts, id};
 use crate::package::definition::{RelativePath, Requirement};
@@ -42,7 +42,7 @@ impl Scope {
         let notes = unknown
             .into_iter()
             .map(|name| format!("package {name} is required and is not among these files: it is taken to be there"));
-        let before = kept(from).into_iter().map(running).collect();
+        let before = kept(from).into_iter().map(|package| running(package, from)).collect();
         Self { changed, notes: notes.collect(), scene: Scene { before, after, ..Scene::default() } }
     }
 }
@@ -91,13 +91,26 @@ fn required(package: &Compiled) -> impl Iterator<Item = Id> + '_ {
     })
 }
 
-/// A Package that runs, whatever it waited for in its time.
-fn running(mut package: Compiled) -> Compiled {
+/// A Package that runs, whatever it waited for in its time. What it requires stays,
+/// in any version: it may not go before the Package does.
+fn running(mut package: Compiled, all: &[Compiled]) -> Compiled {
+    let required = required(&package).filter(|wanted| all.iter().any(|other| id(other) == *wanted));
+    let required: BTreeSet<String> = required.map(|(_, name)| name).collect();
     if let Some(spec) = package.object.get_mut("spec").and_then(Value::as_object_mut) {
+        let requires: Vec<Value> = required.iter().map(|name| json!({"package": name})).collect();
         spec.shift_remove("requires");
         spec.shift_remove("suspend");
+        if !requires.is_empty() {
+            spec.insert("requires".to_owned(), requires.into());
+        }
     }
-    package.definition.requires.clear();
+    package.definition.requires.retain_mut(|requirement| match requirement {
+        Requirement::Package { name, range, .. } if required.contains(name.as_str()) => {
+            *range = None;
+            true
+        }
+        Requirement::Package { .. } | Requirement::Kubernetes { .. } => false,
+    });
     package.definition.suspend = false;
     package
 }

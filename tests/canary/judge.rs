@@ -311,6 +311,9 @@ fn fast(rollout: &Rollout) -> Judgement {
     }
     for told in told {
         late(&since, told.at)?;
+        if matches!(told.record.phase, RolloutPhase::Failed | RolloutPhase::Successful) {
+            since.clear();
+        }
     }
     Ok(())
 }
