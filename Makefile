@@ -52,10 +52,11 @@ deny: ## licences, duplicates and sources of the dependencies
 	@command -v cargo-deny >/dev/null || { echo "building cargo-deny once (about 4 minutes)"; $(CARGO) install --quiet --locked cargo-deny; }
 	cargo-deny --all-features check licenses bans sources
 
-generate: ## write manifests/crds and the editor schema from the types, and the chart's copy of the manifests
+generate: ## write manifests/crds, the editor schema and docs/package.md from the types, and the chart's copy of the manifests
 	$(CARGO) build --quiet
 	target/debug/windlass crds > manifests/crds/windlass.dev.yaml
 	target/debug/windlass crds --json-schema > manifests/schema/package.schema.json
+	target/debug/windlass crds --markdown > docs/package.md
 	rm -rf charts/windlass/files
 	for part in canary controller crds monitoring tenant; do \
 	  mkdir -p charts/windlass/files/$$part; \

@@ -9,6 +9,7 @@ mod install;
 mod meta;
 mod package;
 mod reason;
+pub mod reference;
 mod revision;
 mod rollout;
 pub mod schema;

@@ -15,6 +15,7 @@ use rstest::rstest;
 #[rstest]
 #[case::crds("manifests/crds/windlass.dev.yaml", &["crds"])]
 #[case::schema("manifests/schema/package.schema.json", &["crds", "--json-schema"])]
+#[case::reference("docs/package.md", &["crds", "--markdown"])]
 fn committed_files_are_current(#[case] file: &str, #[case] arguments: &[&str]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let committed = fs::read_to_string(&path).unwrap();

@@ -13,7 +13,7 @@ pub struct Canary {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 253)))]
     pub daemon_sets: Vec<String>,
-    /// Budgets after the canary, in order: a number of pods or a percentage. Default `["10%"]`.
+    /// Budgets after the canary, in order: numbers of pods or shares. Default `["10%"]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 16),
@@ -54,9 +54,9 @@ pub struct Canary {
     pub match_annotations: Vec<String>,
 }
 
-/// What a failed canary leaves behind. Whether the package is rolled back is said by
-/// `rollback.safe` alone. Until then, and where it is not: `Hold` (default) leaves the budget at its
-/// smallest, `Freeze` lets no further pod die, `Rollback` is the same as `Hold`.
+/// What a failed canary leaves behind: `Hold` the smallest budget, `Freeze` no further pod that
+/// dies, `Rollback` the same as `Hold`. Whether the package is rolled back is said by
+/// `rollback.safe` alone. Default `Hold`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum CanaryFailure {
     /// Leave the budget at its smallest.
@@ -67,8 +67,8 @@ pub enum CanaryFailure {
     Rollback,
 }
 
-/// Nodes that were not ready before a rollout: `Exclude` (default) adds them to the budget and does
-/// not wait for them, `Block` counts them like any other.
+/// Nodes that were not ready before, or whose pod was not: `Exclude` adds them to the budget and
+/// does not wait for them, `Block` counts them like any other. Default `Exclude`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum UnreadyNodes {
     /// They are added to the budget and do not hold the rollout up.
@@ -77,8 +77,8 @@ pub enum UnreadyNodes {
     Block,
 }
 
-/// How the first step of a rollout is guarded: with `Strict` (default) no pod dies until Windlass
-/// deletes the chosen one, with `Compat` the first dies with the change of the template.
+/// Whether a pod may die before Windlass says so: with `Strict` none does until Windlass deletes
+/// the chosen one, with `Compat` the first dies with the change of the template. Default `Strict`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RolloutMode {
     /// No pod dies until Windlass deletes the chosen one.

@@ -1,7 +1,7 @@
 //! `Package`: what an author writes.
 
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -47,25 +47,29 @@ use super::status::PackageStatus;
         .message("sourceRef is required for components with path on engine flux"),
 )]
 pub struct PackageSpec {
-    /// Version of the whole, a semantic version; a leading `v` is accepted.
+    /// Version of the whole; a leading `v` is accepted. A changed version runs hooks, and
+    /// `upgrade.from` and `rollback` are about it. Raise it with every change of what is installed.
     #[schemars(
         length(max = 64),
         regex(pattern = r"^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$")
     )]
     pub version: String,
-    /// Which engine applies the releases: `flux` or `argo`. Default: the only
-    /// one installed. Cannot be changed once set.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Who applies the releases. Cannot be changed once set; revision 1 records it for good.
+    /// Default: the controller's `--engine`, else the only engine installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "engine_schema")]
     pub engine: Option<Engine>,
-    /// No moves while true; children stay as they are. Default false.
+    /// No moves while true, and clocks stand. Children stay as they are, and the engine goes on
+    /// with them. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspend: Option<bool>,
-    /// ServiceAccount of the Package's namespace that the children and every
-    /// `readyWhen` read act as.
+    /// ServiceAccount of the Package's namespace that Windlass reads `readyWhen` as, and on Flux
+    /// also installs the releases as. Default: the controller's `--default-service-account`, else
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub service_account_name: Option<String>,
-    /// Flux source of the components with `path`.
+    /// Flux source of the components with `path`; required for them on Flux.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_ref: Option<SourceRef>,
     /// What must be there first: other Packages of the namespace, a Kubernetes version.
@@ -81,11 +85,12 @@ pub struct PackageSpec {
     /// What deleting the Package does to its releases. Default `Uninstall`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_policy: Option<DeletionPolicy>,
-    /// How many old revisions are kept. Default 10.
+    /// How many revisions are kept beside the newest and the one that runs. Default 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub revision_history_limit: Option<u32>,
-    /// The releases, in any order; `install.dependsOn` orders them. May be empty: a group.
+    /// The releases, in any order; `install.dependsOn` orders them. Names are unique. Without any
+    /// the Package is a group: only its requirements count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128))]
     #[x_kube(
@@ -106,6 +111,12 @@ pub enum Engine {
     Flux,
     /// Argo CD: one Application per component.
     Argo,
+}
+
+/// The words alone, so that the description of the field is kept: kube puts that
+/// of an enum's type in the place of an optional field's.
+fn engine_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "enum": [Engine::Flux.as_str(), Engine::Argo.as_str()]})
 }
 
 impl Engine {
@@ -143,18 +154,21 @@ pub enum SourceKind {
         .message("version and optional go with package"),
 )]
 pub struct Requirement {
-    /// Name of a Package in the same namespace.
+    /// Name of a Package in the same namespace. A revision starts only when that has succeeded and
+    /// is not moving.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub package: Option<String>,
-    /// Range that the package's last succeeded version must be in. Default: any.
+    /// Range that the version which last succeeded must be in. Leave the old version out of it, or
+    /// it orders nothing. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub version: Option<String>,
-    /// Counts only if the package exists. Default false.
+    /// Whether it counts only if that Package exists. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
-    /// Range that the cluster's Kubernetes version must be in.
+    /// Range that the cluster's version must be in. What a distribution appends to it (`-gke.100`,
+    /// `+k3s1`) does not count. The controller asks for the version when it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub kubernetes: Option<String>,
@@ -164,7 +178,8 @@ pub struct Requirement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Upgrade {
-    /// Time one component's turn may take, such as `15m`. Default `10m`.
+    /// Time of one component's turn, and of one hook. Also Helm's own timeout on Flux. Default
+    /// `10m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32), regex(pattern = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"))]
     pub timeout: Option<String>,
@@ -172,11 +187,13 @@ pub struct Upgrade {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
-    /// Range of versions that may be upgraded to this one. Default: any.
+    /// Range of versions that may be upgraded to this one. Others are refused:
+    /// `UpgradePathNotAllowed`. Default: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub from: Option<String>,
-    /// Lets an older version follow a newer one. Default false.
+    /// Lets an older version follow a newer one, and the version that runs return after an unsafe
+    /// attempt. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_downgrade: Option<bool>,
 }
@@ -184,7 +201,7 @@ pub struct Upgrade {
 /// Whether the version before may run again once this one ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rollback {
-    /// True if it may. Default false.
+    /// Whether, once **this** version has run, the version before may run again. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub safe: Option<bool>,
     /// Range of versions that may be returned to. Default: what `upgrade.from` admits.
@@ -193,8 +210,8 @@ pub struct Rollback {
     pub to: Option<String>,
 }
 
-/// What deleting the Package does: `Uninstall` (default) uninstalls its releases, dependents
-/// first; `Orphan` leaves them, to be taken over again.
+/// What deleting the Package does: uninstall its releases, dependents first, or leave them running,
+/// to be taken over again. Default `Uninstall`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
     /// Releases are uninstalled, dependents first.
@@ -220,14 +237,16 @@ pub enum DeletionPolicy {
         .message("valuesFiles stay below the chart directory: no leading slash, no .., no backslash"),
 )]
 pub struct Component {
-    /// Name within the Package, a DNS label.
+    /// What the component is known by. The child is `<package>-<name>`; beyond 63 characters it is
+    /// cut and ends in a hash.
     #[schemars(length(min = 1, max = 53), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
     /// Chart directory, relative to the root of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub path: Option<String>,
-    /// Version in the Chart.yaml at `path`; required on engine flux.
+    /// Version in the Chart.yaml at `path`. Required on Flux, where it shows that the right commit
+    /// is there; raise it with every change of the chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(max = 64),
@@ -237,11 +256,11 @@ pub struct Component {
     /// Chart of a repository, at an exact version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chart: Option<Chart>,
-    /// Values files relative to the chart directory; `path` only.
+    /// Values files in the chart directory; `path` only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 512)))]
     pub values_files: Vec<String>,
-    /// Helm values.
+    /// Helm values. `null` takes a chart's default away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "super::meta::free_object")]
     pub values: Option<Map<String, Value>>,
@@ -249,13 +268,13 @@ pub struct Component {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub values_from: Vec<ValuesFrom>,
-    /// Where the files at `path` come from; written by the Argo CD plugin only.
+    /// Where the files at `path` come from. Written by the Argo CD plugin; refused in a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<ComponentSource>,
     /// How and where the release is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<Install>,
-    /// Rolls DaemonSets of the release out behind a canary.
+    /// How DaemonSets of the release are rolled out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<Canary>,
 }
@@ -264,10 +283,12 @@ pub struct Component {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Chart {
-    /// `http(s)://` of a Helm repository, or `oci://` of the repository that holds the chart.
+    /// `https://…` or `http://…` of a Helm repository, or `oci://…` of the repository that holds
+    /// the chart.
     #[schemars(length(max = 1024), regex(pattern = r"^(https?://[^\s@/]+(/[^\s]*)?|oci://[^\s@/]+(/[^\s@:]*)?)$"))]
     pub repository: String,
-    /// Name of the chart; in an OCI repository also a path.
+    /// Name of the chart; in an OCI repository also a path. Another name is another release: see
+    /// `install.replace`.
     #[schemars(
         length(min = 1, max = 253),
         regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
@@ -279,11 +300,12 @@ pub struct Chart {
         regex(pattern = r"^v?(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$")
     )]
     pub version: String,
-    /// `sha256:` of the chart archive (http) or of the manifest (oci); Flux only.
+    /// Digest of the chart archive (http) or of the manifest (oci), compared before anything moves;
+    /// Flux only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71), regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
-    /// Secret of the Package's namespace with the repository's credentials.
+    /// Secret with the repository's credentials, in the form Flux expects; Flux only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalReference>,
 }
@@ -302,7 +324,8 @@ pub struct LocalReference {
 pub struct ValuesFrom {
     /// Kind of the object.
     pub kind: ValuesFromKind,
-    /// Name of the object.
+    /// Name of the object. Let it end in a hash of the content: a changed content under the same name
+    /// upgrades the release at once, outside of any turn.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// Key that holds the values. Default `values.yaml`.
@@ -335,10 +358,11 @@ pub struct ComponentSource {
     #[serde(rename = "repoURL")]
     #[schemars(length(min = 1, max = 2048))]
     pub repo_url: String,
-    /// Commit.
+    /// The commit.
     #[schemars(length(min = 1, max = 256))]
     pub revision: String,
-    /// Digest of the chart directory's content. Default: `chartVersion` stands in for it.
+    /// Digest of the chart directory: a commit that leaves it alone moves nothing. Default:
+    /// `chartVersion` stands in.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub content_digest: Option<String>,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
-        /// The one list of reasons. Conditions, events, metrics, JSON output and
-        /// the documentation use exactly these names; they are never renamed.
+        /// Why it stands there, by the one list of reasons. Conditions, events, metrics, JSON
+        /// output and the documentation use exactly these names; they are never renamed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         pub enum Reason {
             $($(#[$doc])* $name),+

@@ -17,16 +17,16 @@ use super::rollout::RolloutStatus;
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("default" = {"observedGeneration": -1}))]
 pub struct PackageStatus {
-    /// Generation this status speaks of; −1 until first seen.
+    /// Generation of the spec that all else speaks of; −1 until the controller has seen it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, and `Reconciling` or `Stalled` only while they are true.
+    /// `Ready` always; `Reconciling` or `Stalled` only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Reason and short message of `Ready`, for the table of `kubectl get`.
+    /// Reason and short message of `Ready`, for the table of kubectl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Version that last succeeded as a whole.
+    /// Version that runs: the one that last succeeded as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// What is being, or was last, attempted.
@@ -38,7 +38,7 @@ pub struct PackageStatus {
     /// Engine in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<Engine>,
-    /// The components in apply order.
+    /// The components in apply order; hooks are not listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<ComponentStatus>,
     /// What this Package waits for outside of itself.
@@ -58,9 +58,9 @@ pub struct PackageStatus {
 /// A version and the revision that stands for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempted {
-    /// The version.
+    /// Version of the newest revision.
     pub version: String,
-    /// Number of the revision.
+    /// Number of the newest revision.
     pub revision: u64,
 }
 
@@ -71,7 +71,7 @@ pub struct ComponentStatus {
     pub name: String,
     /// Where it stands.
     pub state: ComponentState,
-    /// Chart version it runs, as far as known.
+    /// Chart version that it is to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Since when it is in this state.
@@ -85,7 +85,7 @@ pub struct ComponentStatus {
 /// An object outside of the Package that holds it up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Blocker {
-    /// Kind of the object.
+    /// Kind of the object that it waits for.
     pub kind: String,
     /// Namespace of the object; empty for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]

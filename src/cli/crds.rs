@@ -1,6 +1,7 @@
 //! `windlass crds`.
 
 use super::{Exit, Streams};
+use crate::api::reference::markdown;
 use crate::api::schema::{crds, package_json_schema};
 use crate::package::yaml::write::write;
 
@@ -16,6 +17,9 @@ pub struct Arguments {
     /// Print the JSON Schema of a Package document instead.
     #[arg(long)]
     json_schema: bool,
+    /// Print the reference of every field in Markdown instead.
+    #[arg(long, conflicts_with = "json_schema")]
+    markdown: bool,
 }
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -23,6 +27,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         let mut text = serde_json::to_string_pretty(&package_json_schema())?;
         text.push('\n');
         text
+    } else if arguments.markdown {
+        markdown()
     } else {
         write(&crds())?
     };
