@@ -102,9 +102,9 @@ fn emitted(namespace: &str) -> Vec<(Engine, String, Value)> {
         let whole = rendered(&everything, None, engine, "package", namespace).remove(0);
         let hook = hook(&definition(&whole), engine);
         all.extend(hook.into_iter().map(|object| (engine, "a hook".to_owned(), object)));
-        let shop = repository().join("examples/database/v1");
+        let example = repository().join("examples/kubevirt/v1");
         let packages = match engine {
-            Engine::Flux => rendered(&shop, Some(&shop), engine, "package", namespace),
+            Engine::Flux => rendered(&example, Some(&example), engine, "package", namespace),
             Engine::Argo => vec![whole],
         };
         let revision = revision(&definition(&packages[0]), engine);

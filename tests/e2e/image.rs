@@ -89,7 +89,7 @@ impl Root {
     }
 
     fn compiles_an_example(&self) {
-        copy(&repository().join("examples/database/v1"), &self.outside("/app"));
+        copy(&repository().join("examples/kubevirt/v1"), &self.outside("/app"));
         let environment = [
             ("ARGOCD_APP_NAMESPACE", "packages"),
             ("ARGOCD_APP_NAME", "packages"),
