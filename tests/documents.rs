@@ -12,9 +12,13 @@ mod markdown;
 mod messages;
 #[path = "documents/operating.rs"]
 mod operating;
+#[path = "documents/quickstarts.rs"]
+mod quickstarts;
 #[path = "documents/reference.rs"]
 mod reference;
 #[path = "documents/security.rs"]
 mod security;
+#[path = "documents/site.rs"]
+mod site;
 #[path = "documents/troubleshooting.rs"]
 mod troubleshooting;
