@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::api::{RolloutGuard, RolloutPhase, RolloutRecord};
+use crate::api::{RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord};
 use begin::Begun;
 use census::Census;
 use desk::Desk;
@@ -157,6 +157,9 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     desk.run_clock();
     if let Some((reason, message)) = failure::broken(&census) {
         return failure::fail(desk, daemon_set, reason, message);
+    }
+    if let Some(message) = failure::lacks_annotation(desk, daemon_set) {
+        return failure::fail(desk, daemon_set, RolloutReason::AnnotationMissing, message);
     }
     // A template that was on record before its rollout had ended still owes a canary.
     desk.record.trial |= desk.steers() && desk.record.step == 0 && census.outdated() > 0;

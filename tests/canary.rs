@@ -20,6 +20,8 @@ mod conformance;
 mod failures;
 #[path = "canary/late_crash.rs"]
 mod late_crash;
+#[path = "canary/misplaced.rs"]
+mod misplaced;
 #[path = "canary/mutants.rs"]
 mod mutants;
 #[path = "canary/nodes.rs"]

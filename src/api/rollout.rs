@@ -77,12 +77,16 @@ pub enum RolloutReason {
     ImageUnavailable,
     /// A container of a new pod cannot be started.
     CannotStart,
+    /// The DaemonSet lacks an annotation that `matchAnnotations` names.
+    AnnotationMissing,
     /// The canary was not ready in time.
     TimedOut,
     /// No further node was updated in time.
     NoProgress,
     /// Something else wrote its own value over that of Windlass.
     GuardMismatch,
+    /// A write of Windlass is refused.
+    Refused,
 }
 
 /// What keeps the first step of a rollout small.
@@ -164,6 +168,10 @@ pub struct RolloutRecord {
     /// Nodes that had a pod before it began.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub nodes: i64,
+    /// Some of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub some_nodes: Vec<String>,
     /// Nodes that were not ready before it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5000))]

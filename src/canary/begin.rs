@@ -23,8 +23,8 @@ pub fn remember(seen: &Observation, settings: &Settings, mut record: RolloutReco
     record.uid = Some(daemon_set.uid.clone());
     record.revision = Some(hash.to_owned());
     record.template = daemon_set.template;
-    record.dead = census::dead_now(seen, daemon_set, None, settings);
-    record.nodes = census::nodes_with_pods(seen, daemon_set);
+    record.dead = census::dead_now(seen, daemon_set, None);
+    note_nodes(&mut record, seen, daemon_set);
     // After a rollout that had not ended well it is the new one that has to mend them.
     if record.node.is_none() {
         record.sick = census::sick_now(seen, daemon_set, None, settings);
@@ -34,6 +34,16 @@ pub fn remember(seen: &Observation, settings: &Settings, mut record: RolloutReco
     let is_present = |pod: &Pod| pod.hash.as_deref() == Some(hash);
     record.crashed = census::crashed_so_far(seen, daemon_set, |pod| pod.ready || !is_present(pod));
     Some(record)
+}
+
+/// Names of so many nodes are noted: enough to tell a pool that has gone from a
+/// template that fits none.
+const NOTED: usize = 100;
+
+fn note_nodes(record: &mut RolloutRecord, seen: &Observation, daemon_set: &DaemonSet) {
+    let nodes = census::nodes_with_pods(seen, daemon_set);
+    record.nodes = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+    record.some_nodes = nodes.into_iter().take(NOTED).map(str::to_owned).collect();
 }
 
 /// There is no DaemonSet to roll out.
@@ -133,8 +143,8 @@ pub(super) fn begin(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> 
         record.node = None;
     }
     if record.uid.is_none() || begun == Begun::Next {
-        record.dead = census::dead_now(seen, daemon_set, Some(hash), desk.settings);
-        record.nodes = census::nodes_with_pods(seen, daemon_set);
+        record.dead = census::dead_now(seen, daemon_set, Some(hash));
+        note_nodes(record, seen, daemon_set);
         if record.node.is_none() {
             record.sick = census::sick_now(seen, daemon_set, Some(hash), desk.settings);
         }

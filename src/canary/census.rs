@@ -19,6 +19,12 @@ pub struct Seat<'a> {
     pub old: Option<&'a Pod>,
     /// Whether it, or its pod, was not ready before the rollout, and still is not.
     pub excluded: bool,
+    /// Whether the new pod lacks what `matchAnnotations` asks for.
+    pub unmatched: bool,
+    /// Whether a pod would be made here.
+    pub wanted: bool,
+    /// Whether somebody keeps the DaemonSet off it by now.
+    pub kept_off: bool,
 }
 
 impl<'a> Seat<'a> {
@@ -55,7 +61,7 @@ pub struct Census<'a> {
     pub seats: BTreeMap<&'a str, Seat<'a>>,
     /// Nodes that should run a pod, without those that are excluded.
     pub expected: i64,
-    /// Excluded nodes that use up the native budget.
+    /// Nodes that do not count and use up the native budget.
     pub dead_weight: i64,
 }
 
@@ -74,12 +80,20 @@ impl<'a> Census<'a> {
         for pod in own {
             // A pod whose node is gone goes with it.
             let Some(node) = pod.node.as_ref().and_then(|name| seen.nodes.get(name)) else { continue };
-            let seat = seats.entry(&node.name).or_insert(Seat { node, new: None, old: None, excluded: false });
+            let (wanted, kept_off) = (daemon_set.tolerates(node), daemon_set.is_kept_off(node));
+            let empty = Seat { node, new: None, old: None, excluded: false, unmatched: false, wanted, kept_off };
+            let seat = seats.entry(&node.name).or_insert(empty);
             if pod.deleting {
                 continue;
             }
-            if is_new(pod, daemon_set, hash, settings) {
+            if is_new(pod, hash) {
                 let health = health::health(pod, Some(node), settings.max_restarts, &record.crashed);
+                let lacking = lacking(pod, daemon_set, settings);
+                seat.unmatched |= lacking.is_some();
+                let health = match lacking.filter(|_| !matches!(health, Health::Broken(..))) {
+                    Some(message) => Health::NotReady(message),
+                    None => health,
+                };
                 let worse = seat.new.as_ref().is_some_and(|(_, known)| rank(known) >= rank(&health));
                 if !worse {
                     seat.new = Some((pod, health));
@@ -96,19 +110,19 @@ impl<'a> Census<'a> {
                 seat.excluded = (!seat.node.ready && dead.contains(name)) || (!seat.serves() && sick.contains(name));
             }
         }
-        let counted = count(seats.values(), |seat| seat.excluded && daemon_set.tolerates(seat.node));
-        let dead_weight = count(seats.values(), |seat| seat.excluded);
+        let counted = count(seats.values(), |seat| seat.excluded && seat.wanted);
+        let dead_weight = count(seats.values(), |seat| seat.excluded || (seat.kept_off && !seat.serves()));
         Self { seats, expected: daemon_set.counts.desired - counted, dead_weight }
     }
 
     /// Nodes that count.
     pub fn included(&self) -> impl Iterator<Item = &Seat<'a>> {
-        self.seats.values().filter(|seat| !seat.excluded)
+        self.seats.values().filter(|seat| !seat.excluded && !seat.kept_off)
     }
 
     /// Nodes that run the new template.
     pub fn updated(&self) -> i64 {
-        count(self.included(), Seat::is_updated)
+        count(self.included(), |seat| seat.is_updated() && !seat.unmatched)
     }
 
     /// Nodes that run the new template and are ready.
@@ -127,15 +141,19 @@ impl<'a> Census<'a> {
     }
 
     /// Nodes that should have a pod that stays and have none.
-    pub fn missing(&self, daemon_set: &DaemonSet) -> i64 {
-        self.expected - count(self.included(), |seat| !seat.is_vacant() && daemon_set.tolerates(seat.node))
+    pub fn missing(&self) -> i64 {
+        self.expected - count(self.included(), |seat| !seat.is_vacant() && seat.wanted)
     }
 
     /// Living nodes that should have a ready pod and have none.
     pub fn down(&self) -> i64 {
         let lacks = |seat: &Seat<'_>| seat.node.ready && !seat.serves();
-        let absent = self.expected - count(self.included(), |_| true);
-        count(self.included(), lacks) + absent.max(0)
+        count(self.included(), lacks) + self.absent().max(0)
+    }
+
+    /// Nodes that should have a pod, of which there is not even one on its way out.
+    pub fn absent(&self) -> i64 {
+        self.expected - count(self.included(), |seat| seat.wanted)
     }
 
     /// Nodes that are still to be updated and serve nobody meanwhile.
@@ -160,11 +178,11 @@ impl<'a> Census<'a> {
 
 /// Nodes that are not ready now and do not run the new template: what is not
 /// waited for. A node that died with its new pod is a failure, not one of them.
-pub fn dead_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, settings: &Settings) -> Vec<String> {
+pub fn dead_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>) -> Vec<String> {
     let runs_new = |node: &&Node| {
         let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
         let mut here = own.filter(|pod| pod.node.as_ref() == Some(&node.name));
-        hash.is_some_and(|hash| here.any(|pod| is_new(pod, daemon_set, hash, settings)))
+        hash.is_some_and(|hash| here.any(|pod| is_new(pod, hash)))
     };
     let dead = seen.nodes.values().filter(|node| !node.ready).filter(|node| !runs_new(node));
     dead.map(|node| node.name.clone()).collect()
@@ -180,7 +198,7 @@ pub fn sick_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, 
         let Some(node) = pod.node.as_ref().and_then(|name| seen.nodes.get(name)).filter(|node| node.ready) else {
             continue;
         };
-        let is_new = hash.is_some_and(|hash| is_new(pod, daemon_set, hash, settings));
+        let is_new = hash.is_some_and(|hash| is_new(pod, hash));
         *serving.entry(&node.name).or_default() |= pod.ready || is_new;
     }
     let sick: Vec<String> =
@@ -214,18 +232,22 @@ pub fn crashed_so_far(seen: &Observation, daemon_set: &DaemonSet, forgiven: impl
 }
 
 /// Nodes with a pod of the DaemonSet that stays.
-pub fn nodes_with_pods(seen: &Observation, daemon_set: &DaemonSet) -> i64 {
+pub fn nodes_with_pods<'s>(seen: &'s Observation, daemon_set: &DaemonSet) -> BTreeSet<&'s str> {
     let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
-    let nodes: BTreeSet<&str> = own.filter_map(|pod| pod.node.as_deref()).collect();
-    i64::try_from(nodes.len()).unwrap_or(i64::MAX)
+    own.filter_map(|pod| pod.node.as_deref()).collect()
 }
 
-fn is_new(pod: &Pod, daemon_set: &DaemonSet, hash: &str, settings: &Settings) -> bool {
-    let annotated = |key: &String| {
-        let wanted = daemon_set.annotations.get(key);
-        wanted.is_some() && pod.annotations.get(key) == wanted
-    };
-    pod.hash.as_deref() == Some(hash) && settings.match_annotations.iter().all(annotated)
+fn is_new(pod: &Pod, hash: &str) -> bool {
+    pod.hash.as_deref() == Some(hash)
+}
+
+/// What a pod of the newest template lacks of the annotations that are asked for: its
+/// successor would be the same, so it is waited for, and never asked to go.
+fn lacking(pod: &Pod, daemon_set: &DaemonSet, settings: &Settings) -> Option<String> {
+    let differs = |key: &&String| pod.annotations.get(*key) != daemon_set.annotations.get(*key);
+    let key = settings.match_annotations.iter().find(differs)?;
+    let place = health::place(pod);
+    Some(format!("{place}: its annotation {key}, which matchAnnotations asks for, is not that of the DaemonSet"))
 }
 
 /// Of two new pods on one node the worse one counts.

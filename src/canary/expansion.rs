@@ -162,13 +162,20 @@ fn done(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Sta
     desk.stop_clock();
     desk.record.settled = false;
     desk.record.crashed.clear();
-    let excluded: Vec<&str> = census.seats.values().filter(|s| s.excluded).map(|s| s.node.name.as_str()).collect();
+    let left_out = |holds: fn(&Seat<'_>) -> bool, what: &str| {
+        let nodes: Vec<&str> =
+            census.seats.values().filter(|seat| holds(seat)).map(|seat| seat.node.name.as_str()).collect();
+        (!nodes.is_empty()).then(|| format!("{what}, and left out: {}", names(&nodes)))
+    };
+    let kept_off = left_out(|seat| seat.kept_off && !seat.is_vacant(), "kept off by their taints");
+    let excluded = left_out(|seat| seat.excluded && !seat.kept_off, "not ready before it began");
+    let left_out: Vec<String> = excluded.into_iter().chain(kept_off).collect();
     let (reason, message) = if daemon_set.counts.desired == 0 && census.seats.is_empty() {
         (Some(RolloutReason::NoNodes), "no node is to run it".to_owned())
-    } else if excluded.is_empty() {
+    } else if left_out.is_empty() {
         (None, String::new())
     } else {
-        (Some(RolloutReason::NodesExcluded), format!("not ready before it began, and left out: {}", names(&excluded)))
+        (Some(RolloutReason::NodesExcluded), left_out.join("; "))
     };
     desk.stand(RolloutPhase::Successful, reason, &message);
     Standing::Done
@@ -203,9 +210,8 @@ fn holding_up(census: &Census<'_>) -> String {
         (_, Some(old)) if !seat.node.ready => Some(format!("{}: the node is not ready", place(old))),
         (Some((_, Health::Ready)) | None, _) => None,
     });
-    let missing = census.expected - i64::try_from(census.included().count()).unwrap_or(0);
-    unready.unwrap_or_else(|| match missing {
-        1.. => format!("{missing} nodes have no pod"),
+    unready.unwrap_or_else(|| match census.absent() {
+        missing @ 1.. => format!("{missing} nodes have no pod"),
         _ => "pods are not available yet".to_owned(),
     })
 }

@@ -5,7 +5,7 @@ use super::census::{Census, Seat};
 use super::desk::Desk;
 use super::expansion;
 use super::health::Health;
-use super::objects::DaemonSet;
+use super::objects::{DaemonSet, Node};
 use super::strategy::{Budget, Pace};
 use crate::api::{CanaryFailure, RolloutMode, RolloutPhase, RolloutReason};
 
@@ -28,9 +28,12 @@ pub(super) fn fail(desk: &mut Desk<'_>, daemon_set: &DaemonSet, reason: RolloutR
 }
 
 /// Whether the new template has taken the DaemonSet from every node, though there
-/// are nodes that could run it: its placement, most likely, is a mistake.
+/// are nodes that ran it and could go on: its placement, most likely, is a mistake.
+/// Nodes that have gone took their pods along.
 pub(super) fn has_vanished(desk: &Desk<'_>, daemon_set: &DaemonSet) -> bool {
-    let mut nodes = desk.seen.nodes.values().filter(|node| node.ready && daemon_set.tolerates(node));
+    let ran_it = |node: &Node| desk.record.some_nodes.is_empty() || desk.record.some_nodes.contains(&node.name);
+    let could_go_on = |node: &&Node| node.ready && daemon_set.tolerates(node) && ran_it(node);
+    let mut nodes = desk.seen.nodes.values().filter(could_go_on);
     let had = desk.record.trial && desk.record.nodes > 0 && !desk.moment.returning;
     had && daemon_set.counts.desired == 0 && nodes.next().is_some()
 }
@@ -38,6 +41,12 @@ pub(super) fn has_vanished(desk: &Desk<'_>, daemon_set: &DaemonSet) -> bool {
 pub(super) fn vanished(desk: &mut Desk<'_>, daemon_set: &DaemonSet) -> Standing {
     let message = format!("its new template fits no node, {} had a pod before", desk.record.nodes);
     fail(desk, daemon_set, RolloutReason::NoNodes, message)
+}
+
+/// An annotation that pods are to share with the DaemonSet, and that it does not have.
+pub(super) fn lacks_annotation(desk: &Desk<'_>, daemon_set: &DaemonSet) -> Option<String> {
+    let key = desk.settings.match_annotations.iter().find(|key| !daemon_set.annotations.contains_key(*key))?;
+    Some(format!("the DaemonSet itself has no annotation {key}, which matchAnnotations asks for"))
 }
 
 /// It has failed and stays so; what was told stays told.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::strategy::Strategy;
-use crate::api::wellknown::LABEL_CANARY;
+use crate::api::wellknown::{ARGO_SYNC_OPTIONS, LABEL_CANARY};
 
 /// Label of pods and ControllerRevisions: hash of the template they are of.
 const REVISION_HASH: &str = "controller-revision-hash";
@@ -14,6 +14,9 @@ const REVISION_HASH: &str = "controller-revision-hash";
 /// Annotation of a DaemonSet: raised by the API server with every change of the
 /// template, and by nothing else (measured).
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Annotation of what outlives its release.
+const HELM_RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 
 /// Labels of nodes of the control plane.
 const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
@@ -37,6 +40,8 @@ pub struct DaemonSet {
     pub deleting: bool,
     /// Labels that its pods carry.
     pub selector: Value,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
     /// Value of the label that picks the guard's policy.
     pub guarded_as: Option<String>,
     /// Its own annotations.
@@ -185,6 +190,7 @@ impl DaemonSet {
             deleting: metadata.is_deleting(),
             selector: spec["selector"].clone(),
             guarded_as: labels.get(LABEL_CANARY).cloned(),
+            labels,
             annotations: metadata.map("annotations"),
             controller: metadata.controller().map(|owner| format!("{}/{}", text(owner, "kind"), text(owner, "name"))),
             strategy: Strategy::read(&spec["updateStrategy"]),
@@ -203,6 +209,13 @@ impl DaemonSet {
         format!("{}/{}", self.namespace, self.name)
     }
 
+    /// Whether it outlives the release that it is of.
+    pub fn is_kept(&self) -> bool {
+        let is = |key: &str, holds: fn(&str) -> bool| self.annotations.get(key).is_some_and(|value| holds(value));
+        is(HELM_RESOURCE_POLICY, |value| value == "keep")
+            || is(ARGO_SYNC_OPTIONS, |options| options.split(',').any(|option| option.trim() == "Delete=false"))
+    }
+
     /// Whether its controller has acted on the present spec.
     pub fn is_observed(&self) -> bool {
         self.observed_generation >= self.generation
@@ -212,6 +225,19 @@ impl DaemonSet {
     /// it away are tolerated. What the DaemonSet controller tolerates for every
     /// pod counts too.
     pub fn tolerates(&self, node: &Node) -> bool {
+        node.taints.iter().all(|taint| self.bears(taint))
+    }
+
+    /// Whether somebody keeps it off the node. The taints that Kubernetes gives a node
+    /// that has died are no such order.
+    pub fn is_kept_off(&self, node: &Node) -> bool {
+        let of_the_dead = |taint: &Taint| {
+            matches!(taint.key.as_str(), "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
+        };
+        node.taints.iter().any(|taint| !of_the_dead(taint) && !self.bears(taint))
+    }
+
+    fn bears(&self, taint: &Taint) -> bool {
         let always = |taint: &Taint| match taint.effect.as_str() {
             "NoExecute" => {
                 matches!(taint.key.as_str(), "node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
@@ -224,7 +250,7 @@ impl DaemonSet {
                     | "node.kubernetes.io/unschedulable"
             ),
         };
-        node.taints.iter().all(|taint| always(taint) || self.tolerations.iter().any(|by| by.matches(taint)))
+        always(taint) || self.tolerations.iter().any(|by| by.matches(taint))
     }
 }
 

@@ -94,8 +94,8 @@ fn find(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
     let may = |seat: &&Seat<'_>| may_be_tried(desk, daemon_set, seat);
     let eligible = || census.included().filter(may).filter(|seat| seat.old.is_some() && seat.new.is_none());
     // Pods also go from nodes that the new template does not want: no successor comes.
-    let is_missed = census.missing(daemon_set) > 0;
-    let awaits = |seat: &&Seat<'_>| seat.is_vacant() && seat.node.ready && daemon_set.tolerates(seat.node);
+    let is_missed = census.missing() > 0;
+    let awaits = |seat: &&Seat<'_>| seat.is_vacant() && seat.node.ready && seat.wanted;
     let vacant = || census.included().find(awaits).filter(|_| is_missed);
     let costs_nothing = |seat: &&Seat<'_>| deletes && seat.useless().is_some();
     let may_go = |seat: &&Seat<'_>| costs_nothing(seat) || (deletes && census.down() == 0);
@@ -124,9 +124,10 @@ fn stands(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, node: &s
         Some(seat) if seat.old.is_some() && seat.new.is_none() && deletes(desk, daemon_set, census) => {
             may_be_tried(desk, daemon_set, seat)
         }
-        Some(seat) if seat.is_vacant() => census.missing(daemon_set) > 0,
+        Some(seat) if seat.kept_off => false,
+        Some(seat) if seat.is_vacant() => census.missing() > 0,
         Some(_) => true,
-        None => desk.seen.nodes.contains_key(node) && census.missing(daemon_set) > 0,
+        None => desk.seen.nodes.contains_key(node) && census.missing() > 0,
     }
 }
 
@@ -144,7 +145,7 @@ fn replaced<'c, 'a>(desk: &Desk<'_>, daemon_set: &DaemonSet, census: &'c Census<
 /// While a node has a pod of no use no other may go, so what was chosen with care
 /// counts for less than that it comes first: else a fix would never begin.
 fn may_be_tried(desk: &Desk<'_>, daemon_set: &DaemonSet, seat: &Seat<'_>) -> bool {
-    let runs_pods = seat.node.ready && daemon_set.tolerates(seat.node);
+    let runs_pods = seat.node.ready && seat.wanted;
     runs_pods && (seat.useless().is_some() || is_chosen(desk, daemon_set, seat))
 }
 
@@ -216,12 +217,20 @@ fn soak(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pod: &
     desk.wait(RolloutPhase::Canary, Some(RolloutReason::Soaking), message)
 }
 
-/// It is not ready, which it may be for so long.
+/// It is not ready, which it may be for so long, and as long again after it was: a
+/// soak may be longer than that.
 fn unready(desk: &mut Desk<'_>, daemon_set: &DaemonSet, message: String) -> Standing {
+    if desk.record.ready_at.is_some() {
+        desk.restart_clock();
+    }
     (desk.record.ready_at, desk.record.restarts) = (None, 0);
     let limit = desk.settings.timeout;
     if desk.left(limit).is_none() {
-        let message = format!("the canary is not ready within {}: {message}", short(limit));
+        let was_ready = desk.record.told.is_some() && desk.record.told == desk.record.pod;
+        let message = match was_ready {
+            true => format!("the canary was ready, and has not been again for {}: {message}", short(limit)),
+            false => format!("the canary is not ready within {}: {message}", short(limit)),
+        };
         return failure::fail(desk, daemon_set, RolloutReason::TimedOut, message);
     }
     let frozen = daemon_set.strategy.pace == Pace::Frozen;

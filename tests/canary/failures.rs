@@ -216,6 +216,47 @@ fn a_crash_during_the_soak_begins_it_anew(#[case] seen: bool) {
     assert_eq!(scene.look().record.phase, RolloutPhase::Increasing);
 }
 
+fn set_ready(scene: &mut Scene, node: &str, ready: &str) {
+    let pod = scene.pods.iter_mut().find(|pod| pod["spec"]["nodeName"] == node).unwrap();
+    pod["status"]["conditions"][0]["status"] = ready.into();
+}
+
+/// `timeout` is for becoming ready, and again for becoming ready again: a soak may be
+/// longer.
+#[test]
+fn a_moment_without_readiness_late_in_a_long_soak_is_no_timeout() {
+    let (mut scene, _) = rollout(RolloutMode::Strict, At::Canary);
+    scene.canary.soak = Some("30m".into());
+    scene.wait(570);
+    set_ready(&mut scene, "n1", "True");
+    assert_eq!(scene.look().record.reason, Some(RolloutReason::Soaking));
+    for _ in 0..3 {
+        scene.wait(720);
+        set_ready(&mut scene, "n1", "False");
+        assert_eq!(scene.look().record.phase, RolloutPhase::Canary, "{:?}", scene.record);
+        scene.wait(590);
+        assert_eq!(scene.look().record.phase, RolloutPhase::Canary, "{:?}", scene.record);
+        set_ready(&mut scene, "n1", "True");
+        assert_eq!(scene.look().record.reason, Some(RolloutReason::Soaking));
+    }
+    scene.wait(1801);
+    assert_eq!(scene.look().record.phase, RolloutPhase::Increasing);
+}
+
+#[test]
+fn a_canary_that_does_not_become_ready_again_has_its_time_once_more() {
+    let (mut scene, _) = rollout(RolloutMode::Strict, At::Soaking);
+    scene.wait(50);
+    set_ready(&mut scene, "n1", "False");
+    scene.look();
+    scene.wait(599);
+    assert_eq!(scene.look().record.phase, RolloutPhase::Canary);
+    scene.wait(2);
+    let decision = scene.look();
+    assert_eq!(stands(&decision.record), (RolloutPhase::Failed, Some(RolloutReason::TimedOut)));
+    assert!(message(&decision).contains("was ready, and has not been again for 10m:"), "{decision:?}");
+}
+
 #[rstest]
 #[case::strict_holds_frozen(RolloutMode::Strict, CanaryFailure::Hold, Some("frozen"))]
 #[case::strict_freezes(RolloutMode::Strict, CanaryFailure::Freeze, Some("frozen"))]

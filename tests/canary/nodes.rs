@@ -276,7 +276,10 @@ fn the_canary_is_chosen_among_nodes_that_can_show_something(#[case] why: &str) {
     let mut scene = Scene::new(RolloutMode::Strict, 2);
     match why {
         "dead" => scene.kill_node("n1"),
-        "tainted" => scene.node("n1")["spec"]["taints"] = json!([{"key": "maintenance", "effect": "NoSchedule"}]),
+        "tainted" => {
+            scene.node("n1")["spec"]["taints"] = json!([{"key": "maintenance", "effect": "NoSchedule"}]);
+            scene.desired(1);
+        }
         _ => scene.canary.node_selector = [("kubernetes.io/hostname".to_owned(), "n2".to_owned())].into(),
     }
     scene.remember();
