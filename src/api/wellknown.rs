@@ -63,6 +63,10 @@ pub const FLUX_DISABLED: &str = "disabled";
 pub const FLUX_OWNER_NAME: &str = "kustomize.toolkit.fluxcd.io/name";
 /// Label Flux puts on what a Kustomization applied: the Kustomization's namespace.
 pub const FLUX_OWNER_NAMESPACE: &str = "kustomize.toolkit.fluxcd.io/namespace";
+/// Label helm-controller puts on every object of a release: the HelmRelease's name.
+pub const FLUX_RELEASE_NAME: &str = "helm.toolkit.fluxcd.io/name";
+/// Label helm-controller puts on every object of a release: the HelmRelease's namespace.
+pub const FLUX_RELEASE_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// Asks a Flux object for a reconciliation (`status.lastHandledReconcileAt` answers).
 pub const FLUX_RECONCILE: &str = "reconcile.fluxcd.io/requestedAt";
 
@@ -70,6 +74,8 @@ pub const FLUX_RECONCILE: &str = "reconcile.fluxcd.io/requestedAt";
 pub const ARGO_IN_CLUSTER: &str = "https://kubernetes.default.svc";
 /// Argo CD's tracking annotation (default tracking method since 3.0).
 pub const ARGO_TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
+/// Argo CD's tracking label (default tracking method before 3.0).
+pub const ARGO_TRACKING_LABEL: &str = "app.kubernetes.io/instance";
 /// Argo CD: options for the comparison of one object.
 pub const ARGO_COMPARE_OPTIONS: &str = "argocd.argoproj.io/compare-options";
 /// Argo CD: options for the synchronisation of one object.

@@ -6,6 +6,7 @@ mod care;
 mod places;
 mod step;
 mod told;
+mod whose;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::decision::Action;
 use super::evidence::Remembered;
 use super::turn::{Limits, Standing, short};
 use super::work::Work;
-use crate::api::{Canary, Engine, RecordedComponent, RolloutGuard, RolloutRecord};
+use crate::api::{Canary, Engine, RecordedComponent, RevisionPhase, RolloutGuard, RolloutPhase, RolloutRecord};
 use crate::canary::guard::{Policies, Unguarded};
 use crate::canary::objects::DaemonSet;
 use crate::canary::{self, Observation, Settings, Sight, estimate};
@@ -22,7 +23,9 @@ use crate::engine::{Manifest, ObjectKey, keeps_the_first_step_small};
 use crate::ready::release::ReleaseState;
 use crate::rollout::live::Live;
 
-pub(crate) use care::{failure, keep, let_all_go, let_go_of_lost, look_after, pause, pause_component, retry};
+pub(crate) use care::{
+    failure, keep, let_all_go, let_go_of_lost, let_kept_go, look_after, pause, pause_component, retry,
+};
 pub(crate) use places::needed;
 use places::{Places, id, is_of, places, unnamed};
 use step::{Circumstances, put, step_all};
@@ -61,9 +64,11 @@ pub(crate) fn remember(work: &mut Work<'_>, component: &RecordedComponent) -> Re
     };
     let mut records = Vec::with_capacity(keys.len());
     for key in &keys {
-        let seen = match look(work, key) {
+        let seen = match look(work, child, key) {
             Ok(seen) => seen,
-            Err(not_yet) => return not_yet,
+            // What the release has of its own, if anything, is remembered.
+            Err(Unseen::Foreign(_)) => continue,
+            Err(Unseen::NotYet(not_yet)) => return not_yet,
         };
         if let Some(daemon_set) = &seen.daemon_set {
             match prepare(work, component, &settings, daemon_set) {
@@ -170,13 +175,38 @@ fn explain(work: &Work<'_>, daemon_set: &DaemonSet, unguarded: &Unguarded) -> St
     }
 }
 
-/// What was seen of a DaemonSet, or why nothing can be done yet.
-fn look(work: &Work<'_>, key: &ObjectKey) -> Result<Arc<Observation>, Remembered> {
-    match work.snapshot.daemon_sets.get(key) {
+/// Why nothing can be done for a DaemonSet.
+enum Unseen {
+    /// It was not applied for the component's release.
+    Foreign(String),
+    /// It is not known.
+    NotYet(Remembered),
+}
+
+impl From<Unseen> for Standing {
+    fn from(unseen: Unseen) -> Self {
+        match unseen {
+            Unseen::Foreign(message) => Self::Waiting(message),
+            Unseen::NotYet(not_yet) => not_yet.into(),
+        }
+    }
+}
+
+/// What was seen of a DaemonSet of a release, or why nothing can be done.
+fn look(work: &Work<'_>, child: &Live, key: &ObjectKey) -> Result<Arc<Observation>, Unseen> {
+    let sight = work.snapshot.daemon_sets.get(key);
+    // What another operator makes carries its marks, and is looked on at only.
+    let theirs = |seen: &&DaemonSet| seen.controller.is_none() && !whose::is_applied_by(child, seen);
+    if let Some(theirs) = sight.and_then(Sight::daemon_set).filter(theirs) {
+        return Err(Unseen::Foreign(whose::foreign(child, theirs)));
+    }
+    match sight {
         Some(Sight::Full(seen)) => Ok(seen.clone()),
         Some(Sight::Alone(None)) => Ok(Arc::default()),
-        Some(Sight::Denied(message)) => Err(Remembered::Denied(message.clone())),
-        Some(Sight::Alone(Some(_)) | Sight::Pending) | None => Err(Remembered::NotRead(format!("{key} is being read"))),
+        Some(Sight::Denied(message)) => Err(Unseen::NotYet(Remembered::Denied(message.clone()))),
+        Some(Sight::Alone(Some(_)) | Sight::Pending) | None => {
+            Err(Unseen::NotYet(Remembered::NotRead(format!("{key} is being read"))))
+        }
     }
 }
 
@@ -222,7 +252,8 @@ pub(crate) fn judge(
     if let Some(missing) = unnamed(component, &keys).filter(|_| released) {
         return Some(Standing::Waiting(missing));
     }
-    let standings = step_all(work, component, &keys, &settings, Circumstances { released, paused: false });
+    let paused = has_failed_otherwise(work, component, state);
+    let standings = step_all(work, component, &keys, &settings, Circumstances { released, paused });
     let allowance = allowance(work, component);
     let worst = standings.into_iter().max_by_key(weight)?;
     Some(match worst {
@@ -233,6 +264,19 @@ pub(crate) fn judge(
         )),
         other => other,
     })
+}
+
+/// Whether the component was told to have failed for its release, and that is not
+/// ready since: then its rollout goes no further either. On Argo CD a release is at
+/// work as long as its DaemonSets are.
+fn has_failed_otherwise(work: &Work<'_>, component: &RecordedComponent, state: &ReleaseState) -> bool {
+    let of_it = |record: &&RolloutRecord| record.component == component.name;
+    let by_itself = work.status.rollouts.iter().filter(of_it).any(|record| record.phase == RolloutPhase::Failed);
+    let stands = match (work.latest.spec.engine, state) {
+        (Engine::Flux, state) => *state != ReleaseState::Ready,
+        (Engine::Argo, state) => matches!(state, ReleaseState::Failed(_)),
+    };
+    work.latest.status.phase == RevisionPhase::Failed && stands && !by_itself
 }
 
 fn weight(standing: &Standing) -> u8 {

@@ -402,6 +402,7 @@ fn stop_clocks(work: &mut Work<'_>) {
 /// The spec has changed while a hook runs: the hook is waited for first,
 /// bounded by its timeout.
 pub(crate) fn finish_hook(work: &mut Work<'_>) -> (Headline, Open) {
+    canaries::look_after(work);
     match hooks::finish(work) {
         HookStanding::Suspended { name, message } => {
             let text = format!("the spec has changed; hook {name} is waited for first: {message}");

@@ -17,7 +17,7 @@ pub(crate) fn of(work: &Work<'_>, headline: &Headline, open: Option<(&str, &str)
     status.attempted = Some(Attempted { version: work.latest.spec.version.clone(), revision: work.latest.number() });
     status.engine = Some(work.latest.spec.engine);
     status.components = components(work, open);
-    status.rollouts = work.status.rollouts.iter().map(RolloutRecord::status).collect();
+    status.rollouts = work.status.rollouts.iter().chain(&work.overtaken).map(RolloutRecord::status).collect();
     status.last_handled_retry = work.status.last_handled_retry.clone();
     status.last_handled_rollback = work.status.last_handled_rollback.clone();
     status

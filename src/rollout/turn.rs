@@ -82,7 +82,9 @@ pub(crate) fn look(
     };
     let standing = match (standing, gate) {
         (Standing::Verified, Gate::Verified) => judge(work, component, record),
-        (Standing::Waiting(message), Gate::Verified) if state == ReleaseState::Progressing => {
+        (Standing::Waiting(message), Gate::Verified)
+            if matches!(state, ReleaseState::Progressing | ReleaseState::Ready) =>
+        {
             said_to_have_failed(work, component, record).unwrap_or(Standing::Waiting(message))
         }
         (standing, Gate::Verified | Gate::Release) => standing,

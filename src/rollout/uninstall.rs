@@ -37,7 +37,13 @@ pub(crate) fn step(work: &mut Work<'_>) -> Option<String> {
     let waiting = match way(work.snapshot, &first_seen, &mark) {
         Way::Orphan => canaries::let_all_go(work, |_| true),
         Way::Namespace => let_all_go(work),
-        Way::Uninstall => hand_over(work).or_else(|| required_by(work)).or_else(|| uninstall(work)),
+        Way::Uninstall => {
+            let waiting = hand_over(work).or_else(|| required_by(work));
+            if waiting.is_some() {
+                canaries::pause(work);
+            }
+            waiting.or_else(|| canaries::let_kept_go(work)).or_else(|| uninstall(work))
+        }
     };
     if waiting.is_none() {
         forget(work);

@@ -11,7 +11,9 @@ use super::live::{Live, Place};
 use super::snapshot::{RevisionView, Snapshot};
 use super::turn::Limits;
 use super::{adopt, canaries, compile, operation, release};
-use crate::api::{Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase};
+use crate::api::{
+    Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase, RolloutRecord,
+};
 use crate::engine::{Manifest, ObjectKey, in_place, pinned};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
@@ -33,6 +35,8 @@ pub(crate) struct Work<'a> {
     pub blocked_by: Vec<Blocker>,
     /// DaemonSets behind a canary that this look has seen to.
     pub seen_to: BTreeSet<ObjectKey>,
+    /// Rollouts of earlier revisions that stand still: they are told, and not recorded.
+    pub overtaken: Vec<RolloutRecord>,
     look_again: Option<Duration>,
     index: BTreeMap<String, usize>,
     by_component: BTreeMap<&'a str, Vec<&'a Live>>,
@@ -63,6 +67,7 @@ impl<'a> Work<'a> {
             rollout_events: Vec::new(),
             blocked_by: Vec::new(),
             seen_to: BTreeSet::new(),
+            overtaken: Vec::new(),
             look_again: None,
             by_component,
             by_place: snapshot.children.iter().map(|child| (child.place(), child)).collect(),

@@ -8,6 +8,7 @@ use super::release;
 use super::snapshot::Snapshot;
 use super::turn::Standing;
 use super::work::Work;
+use crate::api::wellknown::LABEL_CANARY;
 use crate::api::{Engine, RecordedComponent};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
@@ -90,6 +91,10 @@ fn daemon_set_not_rolled_out(object: &Value) -> Option<String> {
     let status = |field: &str| object.pointer(&format!("/status/{field}")).and_then(Value::as_i64).unwrap_or(0);
     let on_delete = object.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete");
     let wanted = status("desiredNumberScheduled");
+    let is_guarded = object.pointer("/metadata/labels").is_some_and(|labels| labels.get(LABEL_CANARY).is_some());
+    if on_delete && is_guarded {
+        return Some("it is under the canary's guard, which holds its new template".to_owned());
+    }
     if !on_delete && status("updatedNumberScheduled") < wanted {
         return Some(format!("{} of {wanted} pods are updated", status("updatedNumberScheduled")));
     }

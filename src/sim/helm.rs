@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub kept: BTreeSet<String>,
     /// Whether a post-renderer gives DaemonSets a budget of 1.
     pub pinned: bool,
+    /// Labels that the engine puts on every object.
+    pub labels: Vec<(&'static str, String)>,
 }
 
 impl Plan {
@@ -121,6 +123,9 @@ impl Helm {
         for mut object in objects {
             if plan.kept.contains(json::text(&object, &["kind"])) {
                 json::set(&mut object, &["metadata", "annotations", RESOURCE_POLICY], "keep".into());
+            }
+            for (label, value) in &plan.labels {
+                json::set(&mut object, &["metadata", "labels", label], value.as_str().into());
             }
             keys.push(Key::of(&object));
             // Nothing is expected of the object, so nothing can be refused.

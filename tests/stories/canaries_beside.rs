@@ -257,3 +257,123 @@ fn a_rollback_is_guarded_though_the_policy_went_away_meanwhile(#[case] engine: E
     assert_eq!(images(&play), vec!["agent:1.0.0"; NODES], "{}", play.tell());
     assert_eq!(most_down(&play, position), 1, "{}", play.tell());
 }
+
+fn labelled(play: &Play, name: &str) -> Option<String> {
+    let key = windlass::sim::Key::new("apps/v1", "DaemonSet", crate::play::NAMESPACE, name);
+    at(play.object(&key).unwrap(), "/metadata/labels/windlass.dev~1canary").as_str().map(str::to_owned)
+}
+
+/// What the canary names no more is nobody's to roll out under the guard, which holds
+/// every new template of it.
+#[rstest]
+#[case::from_all_to_one(json!({"soak": "5s"}))]
+#[case::from_two_to_one(json!({"soak": "5s", "daemonSets": ["agent", "agent-two"]}))]
+#[case::from_one_to_another(json!({"soak": "5s", "daemonSets": ["agent-two"]}))]
+fn a_daemon_set_that_is_named_no_more_is_taken_from_under_the_guard(
+    #[case] before: Value,
+    #[values(Engine::Flux, Engine::Argo)] engine: Engine,
+    #[values("1.0.0", "2.0.0")] version: &str,
+) {
+    let mut play = installed(engine, &[Policy::Strict], script_of_two(), before);
+    play.rehearsal.run_for(60_000);
+    assert_eq!(labelled(&play, "agent-two").as_deref(), Some("strict"));
+    let after = json!({"soak": "5s", "daemonSets": ["agent"]});
+    play.commit("app", agents(version, after.clone()));
+    play.until_ready("app");
+    play.rehearsal.run_for(300_000);
+    assert_eq!(labelled(&play, "agent-two"), None, "{}", play.tell());
+    let (one, two) = (format!("agent:{version}"), format!("two:{version}"));
+    assert_eq!((running(&play, &one), running(&play, &two)), (NODES, NODES), "{}", play.tell());
+    play.commit("app", agents("3.0.0", after));
+    play.until_ready("app");
+    play.rehearsal.run_for(300_000);
+    assert_eq!((running(&play, "agent:3.0.0"), running(&play, "two:3.0.0")), (NODES, NODES), "{}", play.tell());
+}
+
+fn old(play: &Play) -> usize {
+    running(play, "agent:1.0.0")
+}
+
+/// From when a newer revision is there until its component has its turn, nobody else
+/// looks after the rollout that was open.
+#[rstest]
+#[case::a_component_before_it_takes_long(false, false)]
+#[case::a_hook_takes_long(true, false)]
+#[case::it_is_suspended_then(false, true)]
+fn a_rollout_that_a_newer_revision_has_overtaken_stands_still_until_its_turn(
+    #[case] hook: bool,
+    #[case] suspended: bool,
+) {
+    let canary = json!({"mode": "Compat", "steps": ["1"], "soak": "5s"});
+    let mut play = installed(Engine::Flux, &[Policy::Compat], script(), canary.clone());
+    play.rehearsal.world.script.behave("first", "3.0.0", Outcome::Hangs, 1000);
+    play.rehearsal.world.script.behave("migration", "3.0.0", Outcome::Hangs, 1000);
+    play.commit("app", agents("2.0.0", canary.clone()));
+    play.rehearsal.run_for(15_000);
+    let mut spec = agents("3.0.0", canary);
+    if hook {
+        spec["components"].as_array_mut().unwrap().push(crate::play::hook("migration", "3.0.0"));
+    } else {
+        spec["components"].as_array_mut().unwrap().push(component("first", "3.0.0", &[]));
+        spec["components"][0]["install"]["dependsOn"] = json!(["first"]);
+    }
+    play.commit("app", spec.clone());
+    play.rehearsal.run_for(10_000);
+    if suspended {
+        spec["suspend"] = json!(true);
+        play.commit("app", spec);
+        play.rehearsal.run_for(5_000);
+    }
+    // The freeze of the look that made the revision does not last: somebody writes over it.
+    play.rehearsal.world.store.policies.clear();
+    let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}});
+    play.patch(&key(), json!({"spec": {"updateStrategy": rolling}}));
+    play.rehearsal.run_for(2_000);
+    let left = old(&play);
+    assert!(left > 0 && left < NODES, "{left}\n{}", play.tell());
+    play.rehearsal.run_for(300_000);
+    assert_eq!(old(&play), left, "{}", play.tell());
+    assert_eq!(budgets(&play, 0).last().unwrap(), "frozen");
+    let rollouts = play.status("app").rollouts;
+    let told: Vec<_> = rollouts.iter().map(|rollout| (rollout.daemon_set.as_str(), rollout.reason)).collect();
+    assert_eq!(told, [("packages/agent", Some(RolloutReason::Paused))]);
+}
+
+/// It was told to have failed: what was begun of it goes no further.
+#[test]
+fn pods_of_a_release_that_has_failed_stay() {
+    let canary = json!({"soak": "20m"});
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), canary.clone());
+    play.rehearsal.world.script.behave("agent", "2.0.0", Outcome::Fails, 1000);
+    play.commit("app", agents("2.0.0", canary));
+    play.rehearsal.run_for(500);
+    // What the release changed before it failed.
+    let containers = json!([{"name": "main", "image": "agent:2.0.0"}]);
+    play.patch(&key(), json!({"spec": {"template": {"spec": {"containers": containers}}}}));
+    play.until("app", "UpgradeFailed");
+    let there = old(&play);
+    play.rehearsal.run_for(1_800_000);
+    assert_eq!((old(&play), play.reason("app").as_str()), (there, "UpgradeFailed"), "{}", play.tell());
+}
+
+/// A version that says of itself that it has failed is not rolled to every node first.
+#[test]
+fn a_version_that_says_that_it_failed_is_not_rolled_out_further() {
+    let canary = json!({"soak": "30m"});
+    let with_claim = |version: &str| {
+        let mut spec = agents(version, canary.clone());
+        spec["components"][0]["install"]["readyWhen"] = json!([{
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "expr": "true",
+            "failed": "has(object.metadata.annotations) && 'says' in object.metadata.annotations",
+        }]);
+        spec
+    };
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), canary.clone());
+    play.commit("app", with_claim("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", with_claim("2.0.0"));
+    play.rehearsal.run_for(30_000);
+    play.patch(&key(), json!({"metadata": {"annotations": {"says": "it failed"}}}));
+    play.rehearsal.run_for(60_000);
+    assert_eq!((play.reason("app").as_str(), old(&play)), ("UpgradeFailed", NODES - 1), "{}", play.tell());
+}

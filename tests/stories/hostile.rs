@@ -5,7 +5,9 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::sim::chart::Script;
+use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::guard::Policy;
+use windlass::sim::store::Expected;
 use windlass::sim::{Key, Verb};
 
 use crate::play::{NAMESPACE, Play, at, component, package};
@@ -111,4 +113,51 @@ fn a_release_object_of_another_namespace_is_not_taken_over(#[case] engine: Engin
     play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
     play.until_ready("app");
     assert_eq!(written_elsewhere(&play), Vec::<&Key>::new());
+}
+
+/// A DaemonSet of another namespace, whose upgrades would be Windlass's to steer: what a
+/// release has is said by the release object, which whoever may write there can forge.
+#[rstest]
+#[case::flux_does_not_say(Engine::Flux, None)]
+#[case::flux_is_made_to_say(Engine::Flux, Some(json!({"inventory": {"entries": [{"id": "theirs_agent_apps_DaemonSet", "v": "v1"}]}})))]
+#[case::argo_is_made_to_say(Engine::Argo, Some(json!({"resources": [
+    {"group": "apps", "version": "v1", "kind": "DaemonSet", "namespace": "theirs", "name": "agent"}]})))]
+fn a_daemon_set_of_somebody_else_is_neither_labelled_nor_steered(
+    #[case] engine: Engine,
+    #[case] forged: Option<Value>,
+    #[values(false, true)] deleted: bool,
+) {
+    let mut script = Script::default();
+    script.behave("mine", "1.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    play.rehearsal.world.store.policies.insert(Policy::Strict);
+    for node in ["n1", "n2", "n3"] {
+        play.rehearsal.world.add_node(node);
+    }
+    let pods = json!({"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "main", "image": "agent:1"}]}});
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "30%"}});
+    play.apply(&json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent", "namespace": "theirs"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": pods, "updateStrategy": strategy},
+    }));
+    let mut mine = component("mine", "1.0.0", &[]);
+    mine["install"]["namespace"] = json!("theirs");
+    mine["canary"] = json!({"daemonSets": ["agent"], "soak": "1s"});
+    play.commit("app", package("1.0.0", vec![mine]));
+    for _ in 0..20 {
+        play.rehearsal.run_for(10_000);
+        if let Some(forged) = &forged {
+            let child = play.child("app", "mine");
+            let forge = |release: &mut serde_json::Map<String, Value>| {
+                let status = release.entry("status").or_insert_with(|| json!({}));
+                status.as_object_mut().unwrap().extend(forged.as_object().unwrap().clone());
+            };
+            play.rehearsal.world.store.edit("user", &child, &Expected::default(), forge).unwrap();
+        }
+    }
+    if deleted {
+        play.delete("app");
+        play.rehearsal.run_for(60_000);
+    }
+    assert_eq!(written_elsewhere(&play), Vec::<&Key>::new(), "{}", play.tell());
 }

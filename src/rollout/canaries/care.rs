@@ -1,9 +1,12 @@
 //! DaemonSets outside of their component's turn: kept, held, retried, let go.
 
-use super::places::{Places, has_been_guarded, has_lost_it, id, is_of, places, watched};
-use super::step::{Circumstances, forget_others, step, step_all};
-use super::{record, settings};
-use crate::api::{ComponentState, RecordedComponent, RevisionPhase, RolloutPhase, RolloutRecord};
+use super::places::{Places, ever, former, id, is_of, kept_up, places};
+use super::settings;
+use super::step::{Circumstances, forget_others, hold, step, step_all};
+use super::whose::is_applied_by;
+use crate::api::wellknown::ANNOTATION_FORCE_DELETE;
+use crate::api::{Blocker, ComponentState, Reason, RecordedComponent, RevisionPhase, RolloutPhase, RolloutRecord};
+use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Pace;
 use crate::canary::{self, Calm, Sight};
 use crate::engine::ObjectKey;
@@ -25,9 +28,12 @@ pub(crate) fn pause_component(work: &mut Work<'_>, component: &RecordedComponent
     let (Some(settings), Some(child)) = (settings(component), work.child(component)) else { return };
     let Places::Known(keys) = places(child, component) else { return };
     for key in keys.into_iter().filter(|key| !work.seen_to.contains(key)).collect::<Vec<_>>() {
-        let before = known(work, component, &key);
-        if let Some(before) = before.filter(|record| record.revision.is_some() && !is_calm(work, record, &key)) {
-            step(work, component, &key, &before, &settings, Circumstances { released: false, paused: true });
+        match known(work, component, &key) {
+            Some(Known::Own(before)) if before.revision.is_some() && !is_calm(work, &before, &key) => {
+                step(work, component, &key, &before, &settings, Circumstances { released: false, paused: true });
+            }
+            Some(Known::Overtaken(before)) => hold(work, component, &key, before, &settings),
+            Some(Known::Own(_)) | None => {}
         }
     }
 }
@@ -72,9 +78,9 @@ pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
         step_all(work, component, &keys, &settings, Circumstances { released: true, paused: false });
         forget_others(work, component, &keys);
     }
-    for component in components.iter().filter(|component| has_lost_it(work.snapshot, component)) {
-        let keys = watched(work.snapshot, component);
-        keys.iter().for_each(|key| let_go(work, key));
+    for component in components {
+        let Some(child) = work.child(component) else { continue };
+        former(work.snapshot, component).iter().for_each(|key| let_go(work, child, key));
     }
     let named: Vec<String> = components
         .iter()
@@ -87,6 +93,7 @@ pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
 /// The same while the package is in the middle of something, for whatever that does
 /// not look at itself: a template that is changed by hand does not wait until it is
 /// over. What is to be taken back is held meanwhile, and what was taken back goes on.
+/// A rollout that a newer revision has overtaken stands still until its turn.
 pub(crate) fn look_after(work: &mut Work<'_>) {
     for component in running(work) {
         if has_its_turn(work, component) {
@@ -95,13 +102,14 @@ pub(crate) fn look_after(work: &mut Work<'_>) {
         let (Some(settings), Some(child)) = (settings(component), work.child(component)) else { continue };
         let Places::Known(keys) = places(child, component) else { continue };
         for key in keys.iter().filter(|key| !work.seen_to.contains(*key)).collect::<Vec<_>>() {
-            let before = known(work, component, key);
-            if before.as_ref().is_none_or(|before| is_calm(work, before, key)) {
-                continue;
+            match known(work, component, key) {
+                Some(Known::Own(before)) if !is_calm(work, &before, key) => {
+                    let paused = is_to_be_taken_back(work, component, &before);
+                    step(work, component, key, &before, &settings, Circumstances { released: true, paused });
+                }
+                Some(Known::Overtaken(before)) => hold(work, component, key, before, &settings),
+                Some(Known::Own(_)) | None => {}
             }
-            let before = before.unwrap_or_default();
-            let paused = is_to_be_taken_back(work, component, &before);
-            step(work, component, key, &before, &settings, Circumstances { released: true, paused });
         }
     }
 }
@@ -121,14 +129,33 @@ fn has_its_turn(work: &Work<'_>, component: &RecordedComponent) -> bool {
     }
 }
 
-/// What is on record of a DaemonSet: of this revision, or how it ended in an earlier
-/// one.
-fn known(work: &Work<'_>, component: &RecordedComponent, key: &ObjectKey) -> Option<RolloutRecord> {
-    let own = work.status.rollouts.iter().find(|record| is_of(record, component, key));
+/// What is on record of a DaemonSet.
+enum Known {
+    /// In this revision, or how it ended well in an earlier one.
+    Own(RolloutRecord),
+    /// It had not ended in an earlier revision, and this one has not come to it.
+    Overtaken(RolloutRecord),
+}
+
+fn known(work: &Work<'_>, component: &RecordedComponent, key: &ObjectKey) -> Option<Known> {
+    if let Some(own) = work.status.rollouts.iter().find(|record| is_of(record, component, key)) {
+        return Some(Known::Own(own.clone()));
+    }
+    let earlier = earlier(work, component, key)?.clone();
+    match earlier.phase {
+        RolloutPhase::Successful => Some(Known::Own(earlier)),
+        RolloutPhase::Started
+        | RolloutPhase::Canary
+        | RolloutPhase::Increasing
+        | RolloutPhase::Waiting
+        | RolloutPhase::Failed => earlier.revision.is_some().then_some(Known::Overtaken(earlier)),
+    }
+}
+
+/// The newest record of a DaemonSet in an earlier revision.
+fn earlier<'a>(work: &Work<'a>, component: &RecordedComponent, key: &ObjectKey) -> Option<&'a RolloutRecord> {
     let earlier = work.snapshot.revisions.iter().rev().filter(|revision| revision.number() < work.latest.number());
-    let mut earlier = earlier.flat_map(|revision| &revision.status.rollouts);
-    let ended = |record: &RolloutRecord| record.phase == RolloutPhase::Successful;
-    own.or_else(|| earlier.find(|record| is_of(record, component, key)).filter(|record| ended(record))).cloned()
+    earlier.flat_map(|revision| &revision.status.rollouts).find(|record| is_of(record, component, key))
 }
 
 /// Whether an open rollout is that of a version that a rollback is about to replace.
@@ -149,52 +176,80 @@ pub(crate) fn failure(work: &Work<'_>) -> Option<String> {
     Some(format!("DaemonSet {}: {message}", failed.daemon_set))
 }
 
-/// A component that has no canary any more is taken from under the guard once its
-/// DaemonSets have their new template, or where `settled` says that none is to
-/// come: nobody would lift a freeze later. A message while that is awaited.
+/// DaemonSets that are behind the canary of their component no more are taken from
+/// under the guard once they have their new template, or where `settled` says that
+/// none is to come: nobody would lift a freeze later. A message while that is awaited.
 pub(crate) fn let_go_of_lost(work: &mut Work<'_>, component: &RecordedComponent, settled: bool) -> Option<String> {
-    if !has_lost_it(work.snapshot, component) {
-        return None;
-    }
-    let seen = |key: &ObjectKey| work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);
-    let guarded: Vec<(ObjectKey, bool)> = watched(work.snapshot, component)
+    let child = work.child(component)?;
+    let guarded: Vec<(ObjectKey, bool)> = former(work.snapshot, component)
         .into_iter()
         .filter_map(|key| {
-            let daemon_set = seen(&key).filter(|daemon_set| daemon_set.guarded_as.is_some())?;
-            let is_new = record(work, component, &key).template != daemon_set.template;
+            let daemon_set = guarded(work, child, &key)?;
+            let own = work.status.rollouts.iter().find(|record| is_of(record, component, &key));
+            let template = own.or_else(|| earlier(work, component, &key)).and_then(|record| record.template);
+            let is_new = template.is_some() && template != daemon_set.template;
             Some((key, settled || is_new))
         })
         .collect();
     for (key, _) in guarded.iter().filter(|(_, is_due)| *is_due) {
-        let_go(work, key);
+        let_go(work, child, key);
     }
     guarded.first().map(|(key, _)| format!("DaemonSet {} is taken from under the canary's guard", id(key)))
+}
+
+/// A DaemonSet of a release that is under the guard.
+fn guarded<'a>(work: &Work<'a>, child: &Live, key: &ObjectKey) -> Option<&'a DaemonSet> {
+    let seen = work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set)?;
+    (seen.guarded_as.is_some() && is_applied_by(child, seen)).then_some(seen)
 }
 
 /// Windlass goes, and releases stay: their DaemonSets are taken from under the guard,
 /// which would hold them as they are for good, and go on one pod at a time. What
 /// another package takes over with a canary stays under it. A message while it is
-/// being done; what may not be read is left.
+/// being done, or cannot be, unless the deletion is forced.
 pub(crate) fn let_all_go(work: &mut Work<'_>, leaves: impl Fn(&Live) -> bool) -> Option<String> {
-    let latest = work.latest;
+    let forced = work.snapshot.package.annotations.get(ANNOTATION_FORCE_DELETE).is_some_and(|value| value == "true");
     let mut waiting = None;
-    for component in &latest.spec.components {
-        if !has_been_guarded(work.snapshot, component) || !work.child(component).is_some_and(&leaves) {
-            continue;
+    let left: Vec<_> = kept_up(work.snapshot).filter(|(child, _)| leaves(child)).collect();
+    for (child, component) in left {
+        for key in ever(work.snapshot, child, component) {
+            let message = match work.snapshot.daemon_sets.get(&key) {
+                None | Some(Sight::Pending) => Some(format!("DaemonSet {} is being read", id(&key))),
+                Some(Sight::Denied(_)) if forced => None,
+                Some(Sight::Denied(message)) => {
+                    block(work, &key);
+                    Some(format!("it cannot be taken from under the canary's guard: {message}"))
+                }
+                Some(Sight::Alone(_) | Sight::Full(_)) => guarded(work, child, &key).is_some().then(|| {
+                    let_go(work, child, &key);
+                    format!("DaemonSet {} is taken from under the canary's guard", id(&key))
+                }),
+            };
+            waiting = waiting.or(message);
         }
-        for key in watched(work.snapshot, component) {
-            match work.snapshot.daemon_sets.get(&key) {
-                None | Some(Sight::Pending) => {
-                    waiting.get_or_insert_with(|| format!("DaemonSet {} is being read", id(&key)));
-                }
-                Some(Sight::Denied(_)) => {}
-                Some(sight) => {
-                    if sight.daemon_set().is_some_and(|daemon_set| daemon_set.guarded_as.is_some()) {
-                        let_go(work, &key);
-                        let message = format!("DaemonSet {} is taken from under the canary's guard", id(&key));
-                        waiting.get_or_insert(message);
-                    }
-                }
+    }
+    waiting
+}
+
+fn block(work: &mut Work<'_>, key: &ObjectKey) {
+    work.blocked_by.push(Blocker {
+        kind: key.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        reason: Reason::AccessDenied.to_string(),
+    });
+}
+
+/// What an uninstall leaves in place is taken from under the guard before. A message
+/// while it is being done.
+pub(crate) fn let_kept_go(work: &mut Work<'_>) -> Option<String> {
+    let all: Vec<_> = kept_up(work.snapshot).collect();
+    let mut waiting = None;
+    for (child, component) in all {
+        for key in ever(work.snapshot, child, component) {
+            if guarded(work, child, &key).is_some_and(DaemonSet::is_kept) {
+                let_go(work, child, &key);
+                waiting.get_or_insert_with(|| format!("DaemonSet {} is taken from under the canary's guard", id(&key)));
             }
         }
     }
@@ -202,9 +257,8 @@ pub(crate) fn let_all_go(work: &mut Work<'_>, leaves: impl Fn(&Live) -> bool) ->
 }
 
 /// A DaemonSet without a canary is taken from under the guard, and moves again.
-fn let_go(work: &mut Work<'_>, key: &ObjectKey) {
-    let seen = work.snapshot.daemon_sets.get(key).and_then(Sight::daemon_set);
-    let Some(daemon_set) = seen.filter(|daemon_set| daemon_set.guarded_as.is_some()) else { return };
+fn let_go(work: &mut Work<'_>, child: &Live, key: &ObjectKey) {
+    let Some(daemon_set) = guarded(work, child, key) else { return };
     let (pace, desired) = (daemon_set.strategy.pace, daemon_set.counts.desired);
     if pace == Pace::Frozen || pace.of(desired) > canary::idle().of(desired) {
         let action = canary::Action::steer(daemon_set, canary::idle(), daemon_set.strategy.drive);

@@ -1,5 +1,7 @@
 //! Which DaemonSets a component has, and how closely they are looked at.
 
+use std::collections::BTreeSet;
+
 use crate::api::{RecordedComponent, RolloutRecord};
 use crate::canary::Calm;
 use crate::engine::ObjectKey;
@@ -23,10 +25,16 @@ pub enum Places {
 /// the middle of a rollout.
 pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
     let Some(latest) = snapshot.revisions.last() else { return };
+    for (child, component) in kept_up(snapshot) {
+        let Some(Places::Known(keys)) = component.canary.as_ref().map(|_| places(child, component)) else { continue };
+        needs.guarded.extend(keys.iter().map(|key| key.namespace.clone()));
+        needs.daemon_sets.extend(keys.into_iter().map(|key| (key.clone(), depth(latest, component, &key))));
+    }
     if snapshot.package.deleting {
-        let guarded = latest.spec.components.iter().filter(|component| has_been_guarded(snapshot, component));
-        let keys = guarded.flat_map(|component| watched(snapshot, component));
-        needs.daemon_sets.extend(keys.map(|key| (key, Depth::Alone)));
+        let keys = kept_up(snapshot).flat_map(|(child, component)| ever(snapshot, child, component));
+        keys.for_each(|key| {
+            needs.daemon_sets.entry(key).or_insert(Depth::Alone);
+        });
         return;
     }
     let back = latest.status.rollback.as_ref().map(|rollback| rollback.to);
@@ -41,9 +49,8 @@ pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
             }
         }
     }
-    for component in latest.spec.components.iter().filter(|component| has_lost_it(snapshot, component)) {
-        let former = watched(snapshot, component);
-        former.into_iter().for_each(|key| {
+    for component in &latest.spec.components {
+        former(snapshot, component).into_iter().for_each(|key| {
             needs.daemon_sets.entry(key).or_insert(Depth::Alone);
         });
     }
@@ -53,17 +60,51 @@ pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
     }
 }
 
-/// Whether a component had a canary, as far as revisions are kept.
-pub fn has_lost_it(snapshot: &Snapshot, component: &RecordedComponent) -> bool {
-    component.canary.is_none() && has_been_guarded(snapshot, component)
+/// DaemonSets that were behind the canary of a component, or of whichever had its
+/// release before, and are no more, as far as revisions are kept.
+pub fn former(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
+    let names_all = component.canary.as_ref().is_some_and(|canary| canary.daemon_sets.is_empty());
+    let Some(child) = release::child(snapshot, component).filter(|_| !names_all) else { return Vec::new() };
+    let present = match component.canary.as_ref().map(|_| places(child, component)) {
+        Some(Places::Known(keys)) => keys,
+        Some(Places::Unknown(_)) | None => Vec::new(),
+    };
+    let mut former = ever(snapshot, child, component);
+    former.retain(|key| !present.contains(key));
+    former
 }
 
-/// Whether a component, or whichever had its release before, had a canary in any
-/// revision.
-pub fn has_been_guarded(snapshot: &Snapshot, component: &RecordedComponent) -> bool {
-    let is_it = |known: &RecordedComponent| known.name == component.name || known.release == component.release;
-    let had = |revision: &RevisionView| revision.spec.components.iter().any(|c| c.canary.is_some() && is_it(c));
-    snapshot.revisions.iter().any(had)
+/// DaemonSets that may have been behind a canary in any revision.
+pub fn ever(snapshot: &Snapshot, child: &Live, component: &RecordedComponent) -> Vec<ObjectKey> {
+    let is_it = |known: &&RecordedComponent| known.name == component.name || known.release == component.release;
+    let all = snapshot.revisions.iter().flat_map(|revision| &revision.spec.components).filter(is_it);
+    let mut canaries = all.filter_map(|component| component.canary.as_ref()).peekable();
+    if canaries.peek().is_none() {
+        return Vec::new();
+    }
+    match release::known_objects_of(child) {
+        Some(objects) => objects.into_iter().filter(is_daemon_set).collect(),
+        None => {
+            let named: BTreeSet<&String> = canaries.flat_map(|canary| &canary.daemon_sets).collect();
+            named.into_iter().map(|name| named_in(component, name)).collect()
+        }
+    }
+}
+
+/// Our children, each with the component that it was written for: of the newest
+/// revision that has it so, or else of its name.
+pub fn kept_up<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = (&'a Live, &'a RecordedComponent)> {
+    let own = |child: &&'a Live| child.package() == Some(snapshot.package.name.as_str());
+    let written_for = |child: &'a Live| {
+        let components = || snapshot.revisions.iter().rev().flat_map(|revision| &revision.spec.components);
+        let is_it = |component: &&RecordedComponent| {
+            child.digest() == Some(&component.digest) && release::place(component) == Some(child.place())
+        };
+        let is_named = |component: &&RecordedComponent| child.component() == Some(component.name.as_str());
+        let found = components().find(is_it).or_else(|| components().find(is_named))?;
+        (!found.hook).then_some((child, found))
+    };
+    snapshot.children.iter().filter(own).filter_map(written_for)
 }
 
 pub fn watched(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
@@ -87,24 +128,25 @@ pub fn places(child: &Live, component: &RecordedComponent) -> Places {
     let named = component.canary.as_ref().map(|canary| canary.daemon_sets.as_slice()).unwrap_or_default();
     let is_named = |key: &ObjectKey| named.is_empty() || named.contains(&key.name);
     match release::known_objects_of(child) {
-        Some(objects) => {
-            let own = objects.into_iter().filter(|key| key.kind == KIND && key.api_version == APPS);
-            Places::Known(own.filter(is_named).collect())
-        }
+        Some(objects) => Places::Known(objects.into_iter().filter(is_daemon_set).filter(is_named).collect()),
         None if named.is_empty() => Places::Unknown(format!(
             "{} does not say yet which objects the release has: before helm-controller 1.5 they must be named in canary.daemonSets",
             child.name()
         )),
-        None => {
-            let namespace = &component.release.namespace;
-            let key = |name: &String| ObjectKey {
-                api_version: APPS.into(),
-                kind: KIND.into(),
-                namespace: namespace.clone(),
-                name: name.clone(),
-            };
-            Places::Known(named.iter().map(key).collect())
-        }
+        None => Places::Known(named.iter().map(|name| named_in(component, name)).collect()),
+    }
+}
+
+fn is_daemon_set(key: &ObjectKey) -> bool {
+    key.kind == KIND && key.api_version == APPS
+}
+
+fn named_in(component: &RecordedComponent, name: &str) -> ObjectKey {
+    ObjectKey {
+        api_version: APPS.into(),
+        kind: KIND.into(),
+        namespace: component.release.namespace.clone(),
+        name: name.to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One look at DaemonSets: decided, then carried out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::places::id;
 use super::told::tell;
@@ -71,6 +72,35 @@ pub fn step(
     carry_out(work, key, before, settings, considered)
 }
 
+/// A rollout that was open when a newer revision overtook it stands still until its
+/// turn. That is told, but not on record: with its turn it begins anew.
+pub fn hold(
+    work: &mut Work<'_>,
+    component: &RecordedComponent,
+    key: &ObjectKey,
+    mut record: RolloutRecord,
+    settings: &Settings,
+) {
+    work.seen_to.insert(key.clone());
+    let held = Circumstances { released: false, paused: true };
+    let mut action = None;
+    // Of a template that somebody has brought meanwhile the first look only tells.
+    for _ in 0..2 {
+        let Considered::Decided(seen, decision) = consider(work, component, key, &record, settings, held) else {
+            break;
+        };
+        if let Some(daemon_set) = &seen.daemon_set {
+            label(work, settings, daemon_set);
+        }
+        (record, action) = (decision.record, decision.action);
+        if decision.look_again != Some(Duration::ZERO) {
+            break;
+        }
+    }
+    work.actions.extend(action.map(Action::Rollout));
+    work.overtaken.push(record);
+}
+
 fn has_failed(considered: &Considered) -> bool {
     match considered {
         Considered::Decided(_, decision) => decision.record.phase == RolloutPhase::Failed,
@@ -86,22 +116,22 @@ fn consider(
     settings: &Settings,
     circumstances: Circumstances,
 ) -> Considered {
-    let seen = match look(work, key) {
+    let Some(child) = work.child(component) else {
+        return Considered::Not(Standing::Waiting(format!("the release of {} is not there", component.name)));
+    };
+    let seen = match look(work, child, key) {
         Ok(seen) => seen,
-        Err(not_yet) => return Considered::Not(not_yet.into()),
+        Err(unseen) => return Considered::Not(unseen.into()),
     };
     let guard = match &seen.daemon_set {
         None => before.guard.unwrap_or(RolloutGuard::Rendered),
-        Some(daemon_set) => {
-            let child = work.child(component);
-            match child.map_or(Err(Unguarded::NoPolicy), |child| guard(work, child, daemon_set)) {
-                Ok(guard) => guard,
-                Err(unguarded @ Unguarded::Mismatch) => {
-                    return Considered::Mismatch(explain(work, daemon_set, &unguarded));
-                }
-                Err(Unguarded::NoPolicy) => RolloutGuard::Unguarded,
+        Some(daemon_set) => match guard(work, child, daemon_set) {
+            Ok(guard) => guard,
+            Err(unguarded @ Unguarded::Mismatch) => {
+                return Considered::Mismatch(explain(work, daemon_set, &unguarded));
             }
-        }
+            Err(Unguarded::NoPolicy) => RolloutGuard::Unguarded,
+        },
     };
     let moment = Moment {
         time: work.now.time,

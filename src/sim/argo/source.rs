@@ -45,6 +45,7 @@ impl World {
             rendered_with: String::new(),
             kept: BTreeSet::new(),
             pinned: false,
+            labels: Vec::new(),
         };
         // What ran is kept by the repository server, and fetched by nobody.
         let is_there = self.script.ran.contains(&plan.rendering())

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::api::wellknown::{FLUX_RELEASE_NAME, FLUX_RELEASE_NAMESPACE};
 use crate::sim::chart::Script;
 use crate::sim::helm::{Identity, Plan};
 use crate::sim::json;
@@ -72,6 +73,7 @@ pub(super) fn plan(store: &Store, script: &Script, release: &Key, object: &Objec
         config: config(store, release, object),
         kept: kept(object),
         pinned: strategy::is_pinned(object),
+        labels: vec![(FLUX_RELEASE_NAME, release.name.clone()), (FLUX_RELEASE_NAMESPACE, release.namespace.clone())],
     })
 }
 
