@@ -1,6 +1,8 @@
 //! Git repositories, read from their object database: nothing is checked out,
 //! nothing is fetched. Bare and shallow ones are as good.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +37,9 @@ pub enum GitError {
     /// It stands for something that has no files.
     #[error("`{0}` is no commit")]
     NoCommit(String),
+    /// Two commits without a common one.
+    #[error("`{0}` and `{1}` have no commit in common: fetch more of the history, or name the commit to start from")]
+    NothingInCommon(String, String),
     /// Something else.
     #[error("cannot read the Git repository: {0}")]
     Read(String),
@@ -64,7 +69,22 @@ impl Repository {
         let found = self.0.revparse_single(name).map_err(|error| self.unknown(name, &error))?;
         let commit = found.peel_to_commit().map_err(|_| GitError::NoCommit(name.to_owned()))?;
         let tree = commit.tree().map_err(|error| GitError::Read(error.message().to_owned()))?;
-        Ok(Revision { repository: &self.0, tree, commit: commit.id().to_string() })
+        let directories = RefCell::new(HashMap::from([(String::new(), Some(tree))]));
+        Ok(Revision { repository: &self.0, directories, commit: commit.id().to_string() })
+    }
+
+    /// The last commit that two have in common.
+    ///
+    /// # Errors
+    /// When one of them is none, or they have none in common.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<String, GitError> {
+        let commit = |name: &str| {
+            let found = self.0.revparse_single(name).map_err(|error| self.unknown(name, &error))?;
+            found.peel_to_commit().map(|commit| commit.id()).map_err(|_| GitError::NoCommit(name.to_owned()))
+        };
+        let (one_id, other_id) = (commit(one)?, commit(other)?);
+        let base = self.0.merge_base(one_id, other_id);
+        base.map(|id| id.to_string()).map_err(|_| GitError::NothingInCommon(one.to_owned(), other.to_owned()))
     }
 
     fn unknown(&self, name: &str, error: &git2::Error) -> GitError {
@@ -106,31 +126,32 @@ impl Repository {
 /// The files of a commit.
 pub struct Revision<'r> {
     repository: &'r git2::Repository,
-    tree: git2::Tree<'r>,
+    /// Directories that were read, by path; `None`: there is none.
+    directories: RefCell<HashMap<String, Option<git2::Tree<'r>>>>,
     commit: String,
 }
 
-impl Revision<'_> {
+impl<'r> Revision<'r> {
     /// Id of the commit.
     pub fn commit(&self) -> &str {
         &self.commit
     }
 
     fn entry(&self, path: &str) -> io::Result<Option<git2::TreeEntry<'static>>> {
-        match self.tree.get_path(Path::new(path)) {
-            Ok(entry) => Ok(Some(entry)),
-            Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
-            Err(error) => Err(failed(&error)),
-        }
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let directory = self.directory(directory)?;
+        Ok(directory.and_then(|directory| directory.get_name(name).map(|entry| entry.to_owned())))
     }
 
-    fn directory(&self, path: &str) -> io::Result<git2::Tree<'_>> {
-        if path.is_empty() {
-            return Ok(self.tree.clone());
+    fn directory(&self, path: &str) -> io::Result<Option<git2::Tree<'r>>> {
+        if let Some(known) = self.directories.borrow().get(path) {
+            return Ok(known.clone());
         }
-        let entry = self.entry(path)?.ok_or(io::ErrorKind::NotFound)?;
-        let object = entry.to_object(self.repository).map_err(|error| failed(&error))?;
-        object.into_tree().map_err(|_| io::ErrorKind::NotADirectory.into())
+        let entry = self.entry(path)?.filter(|entry| entry.kind() == Some(ObjectType::Tree));
+        let found = entry.map(|entry| self.repository.find_tree(entry.id())).transpose();
+        let found = found.map_err(|error| failed(&error))?;
+        self.directories.borrow_mut().insert(path.to_owned(), found.clone());
+        Ok(found)
     }
 
     /// Text of a link.
@@ -186,7 +207,7 @@ fn kind_of(entry: &git2::TreeEntry<'_>) -> EntryKind {
 
 impl Tree for Revision<'_> {
     fn entries(&self, path: &str) -> io::Result<Vec<(String, EntryKind)>> {
-        let directory = self.directory(path)?;
+        let directory = self.directory(path)?.ok_or(io::ErrorKind::NotFound)?;
         let mut entries = Vec::with_capacity(directory.len());
         for entry in &directory {
             let name = entry.name().ok_or_else(|| {

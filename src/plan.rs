@@ -10,6 +10,7 @@ mod charts;
 mod definitions;
 mod failure;
 mod gates;
+mod groups;
 pub mod report;
 mod requirements;
 mod rollout;
@@ -133,6 +134,9 @@ pub enum Change {
     Settings,
     /// It goes.
     Removed,
+    /// It goes, and its releases stay: by its `deletionPolicy`, or as those of
+    /// another Package.
+    LetGo,
 }
 
 impl Change {
@@ -144,6 +148,7 @@ impl Change {
             Self::Changed => "changed",
             Self::Settings => "settings",
             Self::Removed => "removed",
+            Self::LetGo => "letGo",
         }
     }
 }
@@ -169,6 +174,8 @@ impl Refused {
                     | Reason::UpgradePathNotAllowed
                     | Reason::EngineMissing
                     | Reason::EngineAmbiguous
+                    // Of two that require each other's presence one goes, and one stays.
+                    | Reason::Deleting
             )
         )
     }
@@ -311,46 +318,44 @@ fn id(package: &Compiled) -> Id {
 pub fn plan(from: State<'_>, to: State<'_>) -> Plan {
     let edited = charts::edited(from, to);
     let scope = Scope::of(from.packages, to.packages, &edited);
-    if scope.changed.is_empty() {
-        return Plan::default();
+    let mut packages: Vec<((u64, usize), PackagePlan)> = Vec::new();
+    let mut notes: Vec<String> = Vec::new();
+    for scene in &scope.scenes {
+        let played = play(scene);
+        let told = play_report(scene, &played);
+        for changed in scope.changed_in(scene) {
+            let moments: Vec<&Moment> = told.moments.iter().filter(|moment| is_of(moment, changed)).collect();
+            let end = told.packages.iter().find(|end| end.namespace == changed.0 && end.name == changed.1);
+            let sides = Sides {
+                id: changed,
+                from: find(from, changed),
+                to: find(to, changed),
+                states: (from, to),
+                edited: &edited,
+            };
+            packages.push((begins(&told.moments, changed), sides.package(&moments, end, &played)));
+        }
+        notes.extend(told.remarks);
     }
-    let played = play(&scope.scene);
-    let told = play_report(&scope.scene, &played);
-    let mut packages: Vec<(usize, PackagePlan)> = Vec::new();
-    for changed in &scope.changed {
-        let moments: Vec<&Moment> = told.moments.iter().filter(|moment| is_of(moment, changed)).collect();
-        let place =
-            |is: fn(&What) -> bool| told.moments.iter().position(|moment| is_of(moment, changed) && is(&moment.what));
-        let began = place(acts).or_else(|| place(begins));
-        let end = told.packages.iter().find(|end| end.namespace == changed.0 && end.name == changed.1);
-        let sides = Sides {
-            id: changed,
-            from: find(from, changed),
-            to: find(to, changed),
-            states: (from, to),
-            edited: &edited,
-        };
-        packages.push((began.unwrap_or(usize::MAX), sides.package(&moments, end, &played)));
-    }
-    // Stable: those that do not begin keep the order of their names.
-    packages.sort_by_key(|(began, _)| *began);
-    let mut notes: Vec<String> = told.remarks;
+    // Those that do not begin, and those that begin at once, by their names.
+    packages.sort_by(|(one, left), (other, right)| {
+        one.cmp(other).then_with(|| (&left.namespace, &left.name).cmp(&(&right.namespace, &right.name)))
+    });
     notes.extend(scope.notes);
     Plan { packages: packages.into_iter().map(|(_, package)| package).collect(), notes }
 }
 
+/// When a Package does something, or at least becomes what is wanted: the time
+/// since the commit, and the place among what happens at that time.
+fn begins(moments: &[Moment], changed: &Id) -> (u64, usize) {
+    let place = |is: fn(&What) -> bool| moments.iter().position(|moment| is_of(moment, changed) && is(&moment.what));
+    let acts = |what: &What| matches!(what, What::Moves { .. } | What::HookRuns | What::HandsOver | What::Uninstalls);
+    let found = place(acts).or_else(|| place(|what| matches!(what, What::Begins { .. })));
+    found.and_then(|place| moments.get(place).map(|moment| (moment.at, place))).unwrap_or((u64::MAX, usize::MAX))
+}
+
 fn is_of(moment: &Moment, package: &Id) -> bool {
     moment.package.as_ref().is_some_and(|id| id.namespace == package.0 && id.name == package.1)
-}
-
-/// Whether a package does something with this.
-fn acts(what: &What) -> bool {
-    matches!(what, What::Moves { .. } | What::HookRuns | What::HandsOver | What::Uninstalls)
-}
-
-/// Whether a package that does nothing becomes what is wanted with this.
-fn begins(what: &What) -> bool {
-    matches!(what, What::Begins { .. })
 }
 
 fn find<'a>(state: State<'a>, wanted: &Id) -> Option<&'a Compiled> {
@@ -370,22 +375,24 @@ struct Sides<'a> {
 impl Sides<'_> {
     fn package(&self, moments: &[&Moment], end: Option<&PackageAtEnd>, played: &Played) -> PackagePlan {
         let version = |side: Option<&Compiled>| side.map(|package| package.definition.version.to_string());
-        let (fields, of_components) = self.field_changes();
-        let mut steps = steps::of(self, moments, of_components);
+        let (mut fields, of_components) = self.field_changes();
+        let (mut steps, elsewhere) = steps::of(self, moments, of_components);
+        fields.extend(elsewhere);
+        let refused = end.and_then(refusal);
         let charts = charts::findings(self);
         for (component, warning) in charts.warnings {
             if let Some(step) = steps.iter_mut().find(|step| step.component == component) {
                 step.warnings.push(warning);
             }
         }
-        let change = self.change(&steps);
+        let change = self.change(&steps, refused.is_some());
         PackagePlan {
             namespace: self.id.0.clone(),
             name: self.id.1.clone(),
             change,
             from_version: version(self.from),
             to_version: version(self.to),
-            refused: end.and_then(refusal),
+            refused,
             on_failure: failure::of(self, &steps, played),
             requirements: requirements::of(self),
             warnings: requirements::warnings(self),
@@ -396,9 +403,10 @@ impl Sides<'_> {
         }
     }
 
-    fn change(&self, steps: &[Step]) -> Change {
+    fn change(&self, steps: &[Step], refused: bool) -> Change {
         match (self.from, self.to) {
             (None, _) => Change::Installed,
+            (_, None) if steps.is_empty() && !refused => Change::LetGo,
             (_, None) => Change::Removed,
             (Some(from), Some(to)) if from.definition.version != to.definition.version => Change::Upgraded,
             (Some(_), Some(_)) if steps.is_empty() => Change::Settings,
@@ -413,7 +421,12 @@ impl Sides<'_> {
         }
         // Of what is new, or goes, there is nothing to compare.
         let both = spec(self.from).zip(spec(self.to));
-        both.map(|(from, to)| changes::between(from, to)).unwrap_or_default()
+        let (mut fields, of_components) = both.map(|(from, to)| changes::between(from, to)).unwrap_or_default();
+        if let Some((from, to)) = self.from.zip(self.to) {
+            fields.extend(changes::of_metadata(&from.object, &to.object));
+            fields.extend(changes::requirements_that_go(&from.object, &to.object));
+        }
+        (fields, of_components)
     }
 }
 

@@ -634,3 +634,128 @@ fn the_corpus_upgrade_is_planned() {
         assert_eq!(package["onFailure"]["action"], on_failure, "{name}");
     }
 }
+
+/// Nothing is uninstalled as long as something that stays requires it.
+#[test]
+fn a_package_that_another_one_still_requires_is_not_uninstalled() {
+    let web = package("web", "1.0.0", "  requires: [{package: shop}]\n", &[("site", "")]);
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    let repository = Repository::bare();
+    let plan = repository.between(&format!("{shop}{web}"), &web);
+    let package = only(&plan);
+    assert_eq!((text(package, "/name"), &package["steps"]), ("shop", &json!([])), "{plan:#}");
+    assert!(text(package, "/refused/message").contains("required by web"), "{plan:#}");
+    assert_eq!(repository.plan(&["from", "to"]).status.code(), Some(1), "it must be mended first");
+}
+
+#[test]
+fn a_commit_that_only_removes_components_rolls_nothing_back() {
+    let of = |components: &[(&str, &str)]| package("shop", "1.0.0", "", components);
+    let plan = Repository::bare().between(&of(&[("db", ""), ("app", "")]), &of(&[("db", "")]));
+    let package = only(&plan);
+    assert_eq!(steps(package), ["remove app"]);
+    assert_eq!(package["steps"][0]["gate"], json!(["all that stays is ready"]));
+    assert_eq!(text(package, "/onFailure/action"), "retry", "{plan:#}");
+}
+
+/// A gate that goes is what a reviewer has to see.
+#[test]
+fn what_changes_without_a_move_is_told() {
+    let ready = "    install: {readyWhen: [{apiVersion: v1, kind: Node, name: node1, condition: Ready}]}\n";
+    let before = package("shop", "1.0.0", "  requires: [{package: base}]\n", &[("api", ready)]);
+    let after = package("shop", "1.0.0", "", &[("api", "")])
+        .replace("{name: shop, ", "{name: shop, annotations: {windlass.dev/rollback-to: 0.9.0}, ");
+    let plan = Repository::bare().between(&before, &after);
+    let changed = only(&plan);
+    assert_eq!(steps(changed), ["verifyAgain api"]);
+    let paths_of = |changes: &Value| -> Vec<String> {
+        changes.as_array().unwrap().iter().map(|change| text(change, "/path").to_owned()).collect()
+    };
+    assert_eq!(paths_of(&changed["steps"][0]["changes"]), ["install"]);
+    let paths = paths_of(&changed["changes"]);
+    let told = |path: &str| paths.iter().any(|found| found.starts_with(path));
+    assert!(told("requires.base"), "{paths:?}");
+    assert!(told("metadata.annotations"), "{paths:?}");
+
+    let canary = package("shop", "1.0.0", "", &[("api", "    canary: {soak: 2m}\n")]);
+    let plan = Repository::bare().between(&canary, &package("shop", "1.0.0", "", &[("api", "")]));
+    assert_eq!(paths_of(&only(&plan)["steps"][0]["changes"]), ["canary"], "{plan:#}");
+
+    let [before, after] = [AFTER, ""].map(|edge| package("shop", "1.0.0", "", &[("operator", ""), ("api", edge)]));
+    let plan = Repository::bare().between(&before, &after);
+    assert_eq!(text(only(&plan), "/change"), "settings");
+    assert_eq!(paths_of(&only(&plan)["changes"]), ["components.api.install"], "{plan:#}");
+}
+
+#[test]
+fn a_package_whose_releases_stay_is_let_go() {
+    let orphan = package("shop", "1.0.0", "  deletionPolicy: Orphan\n", &[("api", "")]);
+    let repository = Repository::bare();
+    let plan = repository.between(&orphan, "");
+    assert_eq!((text(only(&plan), "/change"), text(only(&plan), "/onFailure/action")), ("letGo", "nothing"));
+    let output = repository.plan(&["from", "to"]);
+    assert!(stdout(&output).contains("let go 1.0.0, its releases stay"), "{}", stdout(&output));
+}
+
+#[test]
+fn the_version_of_kubernetes_is_for_the_cluster_to_know() {
+    let of = |version: &str| package("shop", version, "  requires: [{kubernetes: '>=1.99'}]\n", &[("api", "")]);
+    let plan = Repository::bare().between(&of("1.0.0"), &of("1.1.0"));
+    assert_eq!((steps(only(&plan)), &only(&plan)["refused"]), (vec!["upgrade api".to_owned()], &Value::Null));
+    assert!(plan["notes"].to_string().contains("Kubernetes >=1.99 is required"), "{plan:#}");
+}
+
+#[test]
+fn two_revisions_may_be_written_as_a_range() {
+    let of = |version: &str| package("shop", version, "", &[("api", "")]);
+    let repository = Repository::bare();
+    repository.between(&of("1.0.0"), &of("1.1.0"));
+    let range = repository.json(&["from..to"]);
+    assert_eq!(steps(only(&range)), ["upgrade api"]);
+    let part = repository.json(&["from..to", "packages.yaml"]);
+    assert_eq!(part, range);
+    let output = repository.plan(&["from...to"]);
+    assert!(stderr(&output).contains("have no commit in common"), "{}", stderr(&output));
+    let output = repository.plan(&["from"]);
+    assert!(stderr(&output).contains("Give FROM and TO, or FROM..TO"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_path_that_one_of_them_does_not_have_is_told() {
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    let repository = Repository::bare();
+    repository.commit("from", &[("packages/shop.yaml", File::Text(&shop))]);
+    repository.commit("to", &[("moved/shop.yaml", File::Text(&shop))]);
+    let plan = repository.json(&["from", "to", "packages"]);
+    assert!(plan["notes"].to_string().contains("`packages` is not in to: if it was moved"), "{plan:#}");
+}
+
+/// A repository has other things in it than Packages.
+#[test]
+fn files_that_are_about_something_else_are_left_alone() {
+    let repository = Repository::bare();
+    let template = "{{- if .Values.enabled }}\nkind: Deployment\n{{- end }}\n";
+    for (branch, version) in [("from", "1.0.0"), ("to", "1.1.0")] {
+        let shop = package("shop", version, "", &[("api", "")]);
+        let files = [
+            ("mkdocs.yml", File::Text("theme: !!python/name:material.extensions.emoji\n")),
+            ("shop.yaml", File::Text(&shop)),
+            ("templates/app.yaml", File::Text(template)),
+            ("twice.yaml", File::Text("a: 1\na: 2\n")),
+        ];
+        repository.commit(branch, &files);
+    }
+    assert_eq!(steps(only(&repository.json(&["from", "to"]))), ["upgrade api"]);
+}
+
+#[test]
+fn long_values_are_shown_from_where_they_begin_to_differ() {
+    let with = |end: &str| {
+        package("shop", "1.0.0", "", &[("api", &format!("    values: {{text: '{}{end}'}}\n", "a".repeat(200)))])
+    };
+    let repository = Repository::bare();
+    repository.between(&with("one"), &with("two"));
+    let output = repository.plan(&["from", "to"]);
+    assert!(stdout(&output).contains("…aaaaaaaaaaaaone\" → …aaaaaaaaaaaatwo\""), "{}", stdout(&output));
+}

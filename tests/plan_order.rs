@@ -150,7 +150,7 @@ fn said(package: &PackagePlan) -> Vec<(String, String)> {
     steps.collect()
 }
 
-fn judge(plan: &Plan, played: &Played) -> Result<(), TestCaseError> {
+fn judge(plan: &Plan, played: &Played, groups: &[Vec<String>]) -> Result<(), TestCaseError> {
     let written = written(played);
     for package in &plan.packages {
         let hooks: Vec<String> = package
@@ -165,13 +165,33 @@ fn judge(plan: &Plan, played: &Played) -> Result<(), TestCaseError> {
             own.iter().filter(|(_, name)| !hooks.iter().any(|hook| name.contains(hook.as_str()))).cloned().collect();
         prop_assert_eq!(&said(package), &moves, "{}", &package.name);
     }
-    let first = |package: &PackagePlan| {
-        let prefix = format!("{}-", package.name);
-        written.iter().position(|(_, name)| name.starts_with(&prefix))
-    };
-    let places: Vec<usize> = plan.packages.iter().filter_map(first).collect();
-    prop_assert!(places.is_sorted(), "{places:?} of {written:?}");
+    // What has nothing to do with each other goes side by side.
+    for group in groups {
+        let of_it = plan.packages.iter().filter(|package| group.contains(&package.name));
+        let first = |package: &PackagePlan| {
+            let prefix = format!("{}-", package.name);
+            written.iter().position(|(_, name)| name.starts_with(&prefix))
+        };
+        let places: Vec<usize> = of_it.filter_map(first).collect();
+        prop_assert!(places.is_sorted(), "{places:?} of {written:?}");
+    }
     Ok(())
+}
+
+/// Names of Packages that require each other before or after.
+fn groups(from: &Items, to: &Items) -> Vec<Vec<String>> {
+    let mut groups: Vec<Vec<String>> = Vec::new();
+    for number in 0..from.len().max(to.len()) {
+        let requires = |items: &Items| {
+            let item = items.get(number).and_then(Option::as_ref);
+            number > 0 && item.is_some_and(|item| item.requires) && items[number - 1].is_some()
+        };
+        match groups.last_mut().filter(|_| requires(from) || requires(to)) {
+            Some(group) => group.push(format!("p{number}")),
+            None => groups.push(vec![format!("p{number}")]),
+        }
+    }
+    groups
 }
 
 fn compare(from: &Items, to: &Items, engine: Engine) -> Result<(), TestCaseError> {
@@ -183,7 +203,7 @@ fn compare(from: &Items, to: &Items, engine: Engine) -> Result<(), TestCaseError
     let state = |packages| State { packages, charts: &charts, library: &library, faults: &[] };
     let plan = plan(state(&before), state(&after));
     let played = play(&Scene { before, after, ..Scene::default() });
-    judge(&plan, &played)
+    judge(&plan, &played, &groups(from, to))
 }
 
 proptest! {

@@ -5,7 +5,8 @@
 //! to exit, or one decision, under callgrind. More than a tenth above
 //! `benches/counts/record.json` fails, as does a case without a record, a record
 //! without a case, or a decision that is not linear in the components.
-//! `WINDLASS_BENCH_UPDATE=1` writes that file anew.
+//! `WINDLASS_BENCH_UPDATE=1` writes that file anew. `cargo bench -- plan` takes the
+//! cases alone whose names contain that.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -34,11 +35,13 @@ fn main() -> ExitCode {
     let directory = tempfile::tempdir().unwrap();
     packages::write(directory.path());
     let update = std::env::var_os("WINDLASS_BENCH_UPDATE").is_some();
+    let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
+    let is_wanted = |case: &&cases::Case| wanted.is_empty() || wanted.iter().any(|part| case.name.contains(*part));
     let recorded = if update { record::read().unwrap_or_default() } else { record::read().unwrap() };
     println!("{:<42} {:>10} {:>8} {:>16} {:>16}", "", "median", "bar", "instructions", "recorded");
     let mut counts = Counts::new();
     let mut failed = false;
-    for case in CASES {
+    for case in CASES.iter().filter(is_wanted) {
         let median = measure::median(case, directory.path());
         let count = measure::instructions(case, directory.path());
         let before = recorded.get(case.name).copied();
@@ -50,8 +53,13 @@ fn main() -> ExitCode {
         counts.insert(case.name.to_owned(), count);
     }
     if update {
+        let kept = recorded.into_iter().filter(|(name, _)| !wanted.is_empty() && !counts.contains_key(name));
+        let counts: Counts = kept.chain(counts.clone()).collect();
         record::write(&counts).unwrap();
         return ExitCode::SUCCESS;
+    }
+    if !wanted.is_empty() {
+        return if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
     for name in record::without_case(&recorded, &names) {

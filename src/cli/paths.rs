@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::Streams;
 use super::directory::Directory;
-use crate::package::load::{Input, LoadError, Loaded, NamespaceRule, load};
+use crate::package::load::{Input, LoadError, Loaded, NamespaceRule, Search, load};
 use crate::package::yaml::MAX_FILE;
 
 /// Reads what the paths name, each once. `-` is standard input.
@@ -74,7 +74,7 @@ impl Found {
             Self::Text(bytes) => Input::Text { bytes: bytes.clone(), shown: "<stdin>".to_owned() },
             Self::File { tree, name, shown } => Input::File { tree, path: name.clone(), shown: shown.clone() },
             Self::Directory { tree, shown } => {
-                Input::Directory { tree, path: String::new(), shown: shown.clone(), recursive: true }
+                Input::Directory { tree, path: String::new(), shown: shown.clone(), search: Search::Below }
             }
         }
     }

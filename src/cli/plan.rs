@@ -17,7 +17,7 @@ use crate::package::check::{Options, check};
 use crate::package::content::{ChartContent, ContentError, chart_content};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Style;
-use crate::package::load::{Input, LoadedPackage, NamespaceRule};
+use crate::package::load::{Input, LoadedPackage, NamespaceRule, Search};
 use crate::package::names::Namespace;
 use crate::package::tree::{EntryKind, Tree};
 use crate::plan::{self, Fault, State, report};
@@ -26,6 +26,7 @@ use crate::translate::{Charts, Compilation, Compiled, Refusal, compile};
 const EXAMPLES: &str = "\
 Examples:
   windlass plan main HEAD                      what merging the branch does
+  windlass plan main...HEAD                    what the branch adds since it left main
   windlass plan origin/main HEAD packages/     of a part of the repository
   windlass plan v1/ v2/                        two directories
   windlass plan main HEAD --format markdown    for a comment in a pull request
@@ -40,10 +41,11 @@ something cannot be read.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// What runs: a directory, or a revision of the Git repository.
+    /// What runs: a directory, or a revision of the Git repository; or both as FROM..TO, or
+    /// TARGET...BRANCH for what the branch adds since it left the target.
     from: String,
     /// What is to run: a directory, or a revision.
-    to: String,
+    to: Option<String>,
     /// Directory below the root of both in which the Packages are [default: the root].
     path: Option<String>,
     /// A directory of the Git repository.
@@ -73,21 +75,39 @@ enum Format {
 }
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let path = match arguments.path.as_deref().map_or(Some(RelativePath::default()), RelativePath::parse) {
+    let compared = match Compared::of(arguments) {
+        Ok(compared) => compared,
+        Err(message) => {
+            writeln!(streams.stderr, "error: {message}")?;
+            return Ok(Exit::Usage);
+        }
+    };
+    let path = match compared.path.map_or(Some(RelativePath::default()), RelativePath::parse) {
         Some(path) => path,
         None => {
-            let path = arguments.path.as_deref().unwrap_or_default();
+            let path = compared.path.unwrap_or_default();
             writeln!(streams.stderr, "error: PATH `{path}` leads out of what is compared: give a path below its root")?;
             return Ok(Exit::Usage);
         }
     };
     let is_directory = |side: &str| Path::new(side).is_dir();
-    let needs_git = !is_directory(&arguments.from) || !is_directory(&arguments.to);
-    let repository = if needs_git { Some(open_repository(arguments)?) } else { None };
+    let needs_git = !is_directory(compared.from) || !is_directory(compared.to);
+    let repository = if needs_git { Some(open_repository(arguments, &compared)?) } else { None };
+    let base = match &repository {
+        Some(repository) if compared.since_branched => repository.merge_base(compared.from, compared.to)?,
+        Some(_) | None => compared.from.to_owned(),
+    };
     let open = |side: &str| Side::open(side, repository.as_ref());
-    let (from, to) = (open(&arguments.from)?, open(&arguments.to)?);
-    if from.kind(path.as_str())?.is_none() && to.kind(path.as_str())?.is_none() {
-        writeln!(streams.stderr, "error: `{}` is in neither of the two", path.as_str())?;
+    let (from, to) = (open(&base)?, open(compared.to)?);
+    let absent = [(&from, compared.from), (&to, compared.to)];
+    let absent = absent.map(|(side, name)| Ok(side.kind(path.as_str())?.is_none().then_some(name)));
+    let absent: Vec<&str> = absent.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect();
+    if absent.len() == 2 {
+        let path = path.as_str();
+        writeln!(
+            streams.stderr,
+            "error: `{path}` is in neither of the two; PATH begins at the root of the repository"
+        )?;
         return Ok(Exit::Findings);
     }
     warn_of_uncommitted(repository.as_ref(), &to, streams)?;
@@ -95,8 +115,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let (from_charts, to_charts) = (ChartReader::new(from.tree()), ChartReader::new(to.tree()));
     let from_charts = |path: &RelativePath| from_charts.read(path);
     let to_charts = |path: &RelativePath| to_charts.read(path);
-    let before = read(&from, &arguments.from, &path, &from_charts, engine, streams)?;
-    let after = read(&to, &arguments.to, &path, &to_charts, engine, streams)?;
+    let before = read(&from, compared.from, &path, &from_charts, engine, streams)?;
+    let after = read(&to, compared.to, &path, &to_charts, engine, streams)?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
     if before.compiled.is_empty() && after.compiled.is_empty() {
         writeln!(streams.stderr, "error: there is no Package in either of the two: {WHAT_A_PACKAGE_IS}")?;
@@ -109,6 +129,10 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let [from_library, to_library] = &libraries;
     let mut plan = plan::plan(before.state(&from_charts, from_library), after.state(&to_charts, to_library));
     plan.notes.extend(charts::absent(&libraries));
+    plan.notes.extend(absent.iter().map(|side| {
+        let path = path.as_str();
+        format!("`{path}` is not in {side}: if it was moved, compare a directory that holds both places")
+    }));
     let text = match arguments.format {
         Format::Text => report::write_text(&plan, if streams.color_stdout { Style::Colored } else { Style::Plain }),
         Format::Markdown => report::write_markdown(&plan),
@@ -122,15 +146,38 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     })
 }
 
+/// What is compared, as it was written.
+struct Compared<'a> {
+    from: &'a str,
+    to: &'a str,
+    path: Option<&'a str>,
+    /// `from` stands for the commit at which `to` left it.
+    since_branched: bool,
+}
+
+impl<'a> Compared<'a> {
+    fn of(arguments: &'a Arguments) -> Result<Self, &'static str> {
+        let (from, to, path) = (arguments.from.as_str(), arguments.to.as_deref(), arguments.path.as_deref());
+        let range = from.split_once("..").filter(|_| !Path::new(from).is_dir());
+        let range = range.map(|(from, to)| (from, to.strip_prefix('.').unwrap_or(to), to.starts_with('.')));
+        match (range.filter(|(from, to, _)| !from.is_empty() && !to.is_empty() && !to.starts_with('/')), to) {
+            (Some(_), _) if path.is_some() => Err("FROM..TO says both: only PATH may follow"),
+            (Some((from, to, since_branched)), path) => Ok(Self { from, to, path, since_branched }),
+            (None, Some(to)) => Ok(Self { from, to, path, since_branched: false }),
+            (None, None) => Err("what is it compared with? Give FROM and TO, or FROM..TO"),
+        }
+    }
+}
+
 /// The Git repository of what is no directory.
-fn open_repository(arguments: &Arguments) -> anyhow::Result<Repository> {
-    let sides = [&arguments.from, &arguments.to];
+fn open_repository(arguments: &Arguments, compared: &Compared<'_>) -> anyhow::Result<Repository> {
+    let sides = [compared.from, compared.to];
     let file = sides.iter().find(|side| Path::new(side).is_file());
     if let Some(file) = file {
         anyhow::bail!("`{file}` is a file: give the directory that it is in, and its name as PATH");
     }
     let other = sides.iter().find(|side| !Path::new(side).is_dir());
-    let named = || format!("`{}` is no directory, and no revision either", other.map_or("", |side| side.as_str()));
+    let named = || format!("`{}` is no directory, and no revision either", other.copied().unwrap_or_default());
     Repository::open(&arguments.repo).with_context(named)
 }
 
@@ -248,7 +295,9 @@ fn read(
     };
     let input = match side.kind(path.as_str())? {
         None => return Ok(Some(Packages::default())),
-        Some(EntryKind::Directory) => Input::Directory { tree, path: path.as_str().to_owned(), shown, recursive: true },
+        Some(EntryKind::Directory) => {
+            Input::Directory { tree, path: path.as_str().to_owned(), shown, search: Search::Repository }
+        }
         Some(EntryKind::File) => Input::File { tree, path: path.as_str().to_owned(), shown },
         Some(EntryKind::Symlink | EntryKind::Other) => anyhow::bail!("{shown} is neither a file nor a directory"),
     };

@@ -11,7 +11,7 @@ use crate::package::check;
 use crate::package::content::{ContentError, chart_content};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Severity;
-use crate::package::load::{Input, LoadError, Loaded, NamespaceRule, load};
+use crate::package::load::{Input, LoadError, Loaded, NamespaceRule, Search, load};
 use crate::package::tree::{EntryKind, Tree};
 use crate::plugin::{Answer, Environment, Location, announcement, generate, locate};
 
@@ -127,7 +127,8 @@ fn read(
         Some(EntryKind::Symlink) => return Ok(Err(format!("`{directory}` leads through a symbolic link"))),
         Some(EntryKind::File | EntryKind::Other) => return Ok(Err(format!("`{directory}` is no directory"))),
     }
-    let input = Input::Directory { tree, path, shown: directory.to_owned(), recursive: environment.parameters.recurse };
+    let search = if environment.parameters.recurse { Search::Below } else { Search::Here };
+    let input = Input::Directory { tree, path, shown: directory.to_owned(), search };
     let loaded = load(&[input], &NamespaceRule::Forced(environment.namespace.clone()));
     loaded
         .map(Ok)

@@ -40,8 +40,8 @@ pub enum Input<'a> {
         path: String,
         /// Its name in messages; empty to name files by their path alone.
         shown: String,
-        /// Whether directories below it are read as well.
-        recursive: bool,
+        /// How far it is searched.
+        search: Search,
     },
     /// Text that is there already, such as standard input.
     Text {
@@ -61,6 +61,18 @@ impl Input<'_> {
             Self::Directory { .. } | Self::Text { .. } => None,
         }
     }
+}
+
+/// How far a directory is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// Its own files.
+    Here,
+    /// Those of the directories below it as well.
+    Below,
+    /// The same of a repository in which other things may lie: files that can
+    /// have nothing to do with a Package are left alone, whatever is in them.
+    Repository,
 }
 
 /// Which namespace a Package is in.

@@ -6,14 +6,19 @@ use crate::rollout::RevisionView;
 use crate::rollout::history::History;
 
 pub fn of(sides: &Sides<'_>, steps: &[Step], played: &Played) -> OnFailure {
-    let moves = steps.iter().any(|step| !matches!(step.action, Action::VerifyAgain));
+    let moves = steps.iter().any(|step| !matches!(step.action, Action::VerifyAgain | Action::Remove));
+    let removes = steps.iter().any(|step| step.action == Action::Remove);
     let (action, why) = match (sides.from, sides.to) {
+        (_, None) if steps.is_empty() => (FailureAction::Nothing, "its releases are left alone".to_owned()),
         (_, None) => (FailureAction::Retry, "it is going: an uninstall that fails is tried again".to_owned()),
         (None, Some(_)) => (
             FailureAction::Retry,
             "nothing ran before that it could go back to: it is tried again until it succeeds".to_owned(),
         ),
         (Some(_), Some(_)) if steps.is_empty() => (FailureAction::Nothing, "nothing moves".to_owned()),
+        (Some(_), Some(_)) if removes && !moves => {
+            (FailureAction::Retry, "all that stays is as it was: an uninstall that fails is tried again".to_owned())
+        }
         (Some(_), Some(_)) => by_the_record(sides, moves, played),
     };
     OnFailure { action, why }

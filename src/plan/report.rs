@@ -10,7 +10,7 @@ pub use text::write_text;
 
 use serde_json::Value;
 
-use crate::report::diff::short;
+use crate::report::diff::{from_difference, short};
 
 use super::{Action, Change, FailureAction, FieldChange, Finding, PackagePlan, RequirementState, Step};
 
@@ -32,6 +32,7 @@ fn heading(package: &PackagePlan) -> String {
         Change::Changed => format!("change {versions}"),
         Change::Settings => format!("settings of {versions}, nothing moves"),
         Change::Removed => format!("uninstall {versions}"),
+        Change::LetGo => format!("let go {versions}, its releases stay"),
     }
 }
 
@@ -81,7 +82,10 @@ const SHOWN: usize = 60;
 fn change(change: &FieldChange) -> String {
     let short = |value: &Value| short(value, SHOWN);
     match (&change.from, &change.to) {
-        (Some(from), Some(to)) => format!("{}: {} → {}", change.path, short(from), short(to)),
+        (Some(from), Some(to)) => {
+            let (from, to) = from_difference(from, to, SHOWN);
+            format!("{}: {from} → {to}", change.path)
+        }
         (None, Some(to)) => format!("{}: {} (new)", change.path, short(to)),
         (Some(from), None) => format!("{}: {} (gone)", change.path, short(from)),
         (None, None) => change.path.clone(),

@@ -34,8 +34,11 @@ fn package(sides: &Sides<'_>, name: &PackageName, range: Option<&Range>, optiona
         (Some(before), Some(after)) if before == after && admits(after) => {
             (RequirementState::Met, format!("{after} runs"))
         }
+        (Some(before), Some(after)) if range.is_some() && admits(before) && admits(after) => {
+            (RequirementState::Met, format!("{before} runs; until {after} does, if {name} begins first"))
+        }
         (_, Some(after)) if admits(after) => {
-            (RequirementState::MetAfter, format!("once it has {after}, with this commit"))
+            (RequirementState::MetAfter, format!("until this commit has brought it to {after}"))
         }
         (_, Some(after)) => (RequirementState::NotMet, format!("{after} is wanted of it")),
     };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{Id, charts, id};
+use super::{Id, charts, groups, id};
 use crate::package::definition::{RelativePath, Requirement};
 use crate::rehearse::scene::Scene;
 use crate::translate::Compiled;
@@ -15,8 +15,9 @@ pub struct Scope {
     pub changed: Vec<Id>,
     /// What is said of it.
     pub notes: Vec<String>,
-    /// What is played of the two states.
-    pub scene: Scene,
+    /// What is played of the two states: Packages that have nothing to do with
+    /// each other apart, so that a large commit takes no longer than its parts.
+    pub scenes: Vec<Scene>,
 }
 
 impl Scope {
@@ -37,13 +38,23 @@ impl Scope {
             packages.iter().filter(|package| played.contains(&id(package))).cloned().collect()
         };
         let mut unknown = BTreeSet::new();
+        let known: Vec<&Compiled> = from.iter().chain(to).collect();
         let after: Vec<Compiled> =
-            kept(to).into_iter().map(|package| without_unknown(package, to, &mut unknown)).collect();
-        let notes = unknown
-            .into_iter()
-            .map(|name| format!("package {name} is required and is not among these files: it is taken to be there"));
+            kept(to).into_iter().map(|package| without_unknown(package, &known, &mut unknown)).collect();
+        let notes = unknown.into_iter().map(|name| format!("{name}: it is taken to be there"));
         let before = kept(from).into_iter().map(|package| running(package, from)).collect();
-        Self { changed, notes: notes.collect(), scene: Scene { before, after, ..Scene::default() } }
+        let notes = notes.collect();
+        let scenes = groups::apart(before, after).into_iter();
+        let scenes = scenes.map(|(before, after)| Scene { before, after, ..Scene::default() });
+        let mut scope = Self { changed, notes, scenes: Vec::new() };
+        scope.scenes = scenes.filter(|scene| scope.changed_in(scene).next().is_some()).collect();
+        scope
+    }
+
+    /// Those of a scene that the commit changes.
+    pub fn changed_in<'a>(&'a self, scene: &'a Scene) -> impl Iterator<Item = &'a Id> {
+        let played: BTreeSet<Id> = scene.before.iter().chain(&scene.after).map(id).collect();
+        self.changed.iter().filter(move |changed| played.contains(*changed))
     }
 }
 
@@ -83,7 +94,8 @@ fn played(changed: &[Id], before: &BTreeMap<Id, &Compiled>, after: &BTreeMap<Id,
     played
 }
 
-fn required(package: &Compiled) -> impl Iterator<Item = Id> + '_ {
+/// Packages that one requires.
+pub fn required(package: &Compiled) -> impl Iterator<Item = Id> + '_ {
     let namespace = package.definition.namespace.to_string();
     package.definition.requires.iter().filter_map(move |requirement| match requirement {
         Requirement::Package { name, .. } => Some((namespace.clone(), name.to_string())),
@@ -116,24 +128,28 @@ fn running(mut package: Compiled, all: &[Compiled]) -> Compiled {
 }
 
 /// Takes out what only the cluster can know.
-fn without_unknown(mut package: Compiled, all: &[Compiled], unknown: &mut BTreeSet<String>) -> Compiled {
+fn without_unknown(mut package: Compiled, known: &[&Compiled], unknown: &mut BTreeSet<String>) -> Compiled {
     let namespace = package.definition.namespace.clone();
-    let is_there = |name: &str| {
-        all.iter().any(|other| other.definition.namespace == namespace && other.definition.name.as_str() == name)
+    let is_known = |name: &str| {
+        known.iter().any(|other| other.definition.namespace == namespace && other.definition.name.as_str() == name)
     };
     package.definition.requires.retain(|requirement| match requirement {
-        Requirement::Package { name, optional, .. } if !is_there(name.as_str()) => {
+        Requirement::Package { name, optional, .. } if !is_known(name.as_str()) => {
             if !optional {
-                unknown.insert(name.to_string());
+                unknown.insert(format!("package {name} is required and is not among these files"));
             }
             false
         }
-        Requirement::Package { .. } | Requirement::Kubernetes { .. } => true,
+        Requirement::Package { .. } => true,
+        Requirement::Kubernetes { range } => {
+            unknown.insert(format!("Kubernetes {range} is required"));
+            false
+        }
     });
     if let Some(requires) =
         package.object.get_mut("spec").and_then(|spec| spec.get_mut("requires")).and_then(Value::as_array_mut)
     {
-        requires.retain(|requirement| requirement.get("package").and_then(Value::as_str).is_none_or(is_there));
+        requires.retain(|requirement| requirement.get("package").and_then(Value::as_str).is_some_and(is_known));
     }
     package
 }

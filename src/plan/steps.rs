@@ -9,8 +9,15 @@ use crate::package::definition::{Component, Definition};
 use crate::rehearse::scene::chart_version;
 use crate::rehearse::timeline::{Moment, What};
 
-/// The steps in order.
-pub fn of(sides: &Sides<'_>, moments: &[&Moment], mut changes: BTreeMap<String, Vec<FieldChange>>) -> Vec<Step> {
+/// What a removal waits for.
+const ALL_READY: &str = "all that stays is ready";
+
+/// The steps in order, and what changes of components that no step is about.
+pub fn of(
+    sides: &Sides<'_>,
+    moments: &[&Moment],
+    mut changes: BTreeMap<String, Vec<FieldChange>>,
+) -> (Vec<Step>, Vec<FieldChange>) {
     let mut walk = Walk { sides, steps: Vec::new(), replaced: BTreeSet::new(), handed_over: BTreeSet::new() };
     for moment in moments {
         if let Some(component) = &moment.component {
@@ -19,7 +26,7 @@ pub fn of(sides: &Sides<'_>, moments: &[&Moment], mut changes: BTreeMap<String, 
     }
     let mut steps = walk.steps;
     for step in &mut steps {
-        if !matches!(step.action, Action::VerifyAgain | Action::Remove) {
+        if step.action != Action::Remove {
             step.changes = changes.remove(&step.component).unwrap_or_default();
         }
         let lists = step.changes.iter().filter(|change| replaces_a_list(change));
@@ -27,7 +34,12 @@ pub fn of(sides: &Sides<'_>, moments: &[&Moment], mut changes: BTreeMap<String, 
             lists.map(|change| format!("the list at `{}` is replaced as a whole", change.path)).collect();
         step.warnings.extend(warnings);
     }
-    steps
+    let elsewhere = |(component, changes): (String, Vec<FieldChange>)| {
+        changes
+            .into_iter()
+            .map(move |change| FieldChange { path: format!("components.{component}.{}", change.path), ..change })
+    };
+    (steps, changes.into_iter().flat_map(elsewhere).collect())
 }
 
 fn replaces_a_list(change: &FieldChange) -> bool {
@@ -159,8 +171,10 @@ impl Walk<'_> {
             }
         }
         let Some(before) = self.steps.last() else {
-            if gate.is_empty() && self.sides.to.is_some() {
-                gate.push("every chart is there, in its version".to_owned());
+            match self.sides.to {
+                Some(_) if action == Action::Remove => gate.push(ALL_READY.to_owned()),
+                Some(_) if gate.is_empty() => gate.push("every chart is there, in its version".to_owned()),
+                Some(_) | None => {}
             }
             return gate;
         };
@@ -174,7 +188,7 @@ impl Walk<'_> {
             }
         }
         if action == Action::Remove && before.action != Action::Remove && self.sides.to.is_some() {
-            gate.push("all that stays is ready".to_owned());
+            gate.push(ALL_READY.to_owned());
         }
         gate
     }

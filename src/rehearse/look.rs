@@ -27,14 +27,17 @@ impl Rehearsal {
     /// What a decision about a Package would be made from now, and the time by
     /// the clock of the controller; `None` if it sees no such Package.
     pub fn look(&mut self, id: &PackageId) -> Option<(Snapshot, Timestamp)> {
-        self.look_at_peer(id);
         let snapshot = self.snapshot(id)?;
         let skew = SignedDuration::from_millis(self.process.skew);
         Some((snapshot, self.world.timestamp().checked_add(skew).unwrap_or_default()))
     }
 
     fn snapshot(&mut self, id: &PackageId) -> Option<Snapshot> {
-        let mut snapshot = self.snapshot_without_peers(id)?;
+        let Some(mut snapshot) = self.snapshot_without_peers(id) else {
+            self.process.peers.remove(id);
+            return None;
+        };
+        self.process.peers.insert(id.clone(), peer(&snapshot));
         let now = self.now();
         let peers = self.process.peers.iter().filter(|(other, _)| *other != id);
         snapshot.peers = peers

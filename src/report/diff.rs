@@ -112,3 +112,21 @@ pub fn short(value: &Value, longest: usize) -> String {
         None => text,
     }
 }
+
+/// Two values on a line each, cut so that where they begin to differ is seen.
+pub fn from_difference(from: &Value, to: &Value, longest: usize) -> (String, String) {
+    /// So many characters before the difference are shown.
+    const BEFORE: usize = 12;
+    let (one, other) = (from.to_string(), to.to_string());
+    let same = one.chars().zip(other.chars()).take_while(|(left, right)| left == right).count();
+    if same < longest.saturating_sub(BEFORE) {
+        return (short(from, longest), short(to, longest));
+    }
+    let cut = |text: &str| {
+        let rest: String = text.chars().skip(same - BEFORE).collect();
+        let end = rest.char_indices().nth(longest).map(|(end, _)| end);
+        let shown = end.and_then(|end| rest.get(..end)).unwrap_or(&rest);
+        format!("…{shown}{}", if end.is_some() { "…" } else { "" })
+    };
+    (cut(&one), cut(&other))
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::document::read_text;
-use super::{Input, LoadError, Loaded, NamespaceRule, finding};
+use super::{Input, LoadError, Loaded, NamespaceRule, Search, finding};
 use crate::package::source::{Source, Span};
 use crate::package::tree::{EntryKind, Tree};
 use crate::package::violation::Code;
@@ -26,8 +26,8 @@ pub fn read_input(
             Ok(())
         }
         Input::File { tree, path, shown } => read_file(*tree, path, shown, true, namespace, loaded),
-        Input::Directory { tree, path, shown, recursive } => {
-            let walk = Walk { tree: *tree, root: path, shown, recursive: *recursive, namespace, named };
+        Input::Directory { tree, path, shown, search } => {
+            let walk = Walk { tree: *tree, root: path, shown, search: *search, namespace, named };
             walk.directory(path, 0, loaded)
         }
     }
@@ -37,7 +37,7 @@ struct Walk<'a> {
     tree: &'a dyn Tree,
     root: &'a str,
     shown: &'a str,
-    recursive: bool,
+    search: Search,
     namespace: &'a NamespaceRule,
     named: &'a BTreeSet<&'a str>,
 }
@@ -56,10 +56,10 @@ impl Walk<'_> {
                 EntryKind::File if is_yaml(name) => {
                     let shown = self.shown(&inner);
                     if !self.named.contains(shown.as_str()) {
-                        read_file(self.tree, &inner, &shown, false, self.namespace, loaded)?;
+                        self.file(&inner, &shown, loaded)?;
                     }
                 }
-                EntryKind::Directory if !self.recursive => {}
+                EntryKind::Directory if self.search == Search::Here => {}
                 EntryKind::Directory if depth >= MAX_DIRECTORY_DEPTH => {
                     let error = io::Error::other(format!("directories nested deeper than {MAX_DIRECTORY_DEPTH}"));
                     return Err(LoadError { path: self.shown(&inner), source: error });
@@ -70,6 +70,14 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    fn file(&self, path: &str, shown: &str, loaded: &mut Loaded) -> Result<(), LoadError> {
+        let read = self.tree.read(path, MAX_FILE as u64);
+        match self.search {
+            Search::Repository if read.as_ref().is_ok_and(|bytes| !may_have_a_package(bytes)) => Ok(()),
+            Search::Here | Search::Below | Search::Repository => add_read(read, shown, false, self.namespace, loaded),
+        }
     }
 
     /// A link to something below the directory is read in its own place; any
@@ -103,12 +111,12 @@ impl Walk<'_> {
         let kind = |path: &str| self.tree.kind(path).map_err(|source| LoadError { path: self.shown(path), source });
         let is_chart = |directory: &str| kind(&join(directory, "Chart.yaml")).map(|kind| kind == Some(EntryKind::File));
         let is_directory = kind(target)? == Some(EntryKind::Directory);
-        let searched = if is_directory { self.recursive && !is_chart(target)? } else { is_yaml(link) };
+        let searched = if is_directory { self.search != Search::Here && !is_chart(target)? } else { is_yaml(link) };
         if !searched {
             return Ok(true);
         }
         let hidden = below.split('/').any(|part| part.starts_with('.'));
-        let deeper = below.contains('/') && !self.recursive;
+        let deeper = below.contains('/') && self.search == Search::Here;
         if hidden || deeper || !(is_directory || is_yaml(below)) {
             return Ok(false);
         }
@@ -148,12 +156,29 @@ fn read_file(
     namespace: &NamespaceRule,
     loaded: &mut Loaded,
 ) -> Result<(), LoadError> {
-    match tree.read(path, MAX_FILE as u64) {
+    add_read(tree.read(path, MAX_FILE as u64), shown, named, namespace, loaded)
+}
+
+fn add_read(
+    read: io::Result<Vec<u8>>,
+    shown: &str,
+    named: bool,
+    namespace: &NamespaceRule,
+    loaded: &mut Loaded,
+) -> Result<(), LoadError> {
+    match read {
         Ok(bytes) => add_bytes(&bytes, shown, named, namespace, loaded),
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => too_large(shown, loaded),
         Err(source) => return Err(LoadError { path: shown.to_owned(), source }),
     }
     Ok(())
+}
+
+/// Whether a file that lies in a directory can be about a Package: what others
+/// keep beside them need not be YAML that we can read.
+fn may_have_a_package(bytes: &[u8]) -> bool {
+    let names = |text: &str| ["ackage", "windlass"].iter().any(|part| text.contains(part));
+    std::str::from_utf8(bytes).map_or(true, names)
 }
 
 fn too_large(shown: &str, loaded: &mut Loaded) {

@@ -17,7 +17,7 @@ fn load_text(text: &str) -> Loaded {
 }
 
 fn load_directory(files: &Files) -> Result<Loaded, LoadError> {
-    load(&[Input::Directory { tree: files, path: String::new(), shown: "dir".into(), recursive: true }], &rule())
+    load(&[Input::Directory { tree: files, path: String::new(), shown: "dir".into(), search: Search::Below }], &rule())
 }
 
 fn messages(loaded: &Loaded) -> Vec<String> {
@@ -83,7 +83,7 @@ fn directories_are_searched_in_order() {
 #[test]
 fn a_directory_need_not_be_searched_deeply() {
     let files = Files::new([("a.yaml", PACKAGE), ("b/c.yaml", "{{")]);
-    let input = Input::Directory { tree: &files, path: String::new(), shown: String::new(), recursive: false };
+    let input = Input::Directory { tree: &files, path: String::new(), shown: String::new(), search: Search::Here };
     let loaded = load(&[input], &rule()).unwrap();
     assert_eq!((loaded.packages.len(), loaded.sources[0].path()), (1, "a.yaml"));
 }
@@ -92,7 +92,8 @@ fn a_directory_need_not_be_searched_deeply() {
 fn a_file_that_is_named_is_read_once() {
     let files = Files::new([("a.yaml", PACKAGE)]);
     let file = || Input::File { tree: &files, path: "a.yaml".into(), shown: "dir/a.yaml".into() };
-    let directory = || Input::Directory { tree: &files, path: String::new(), shown: "dir".into(), recursive: true };
+    let directory =
+        || Input::Directory { tree: &files, path: String::new(), shown: "dir".into(), search: Search::Below };
     for inputs in [[file(), file()], [file(), directory()], [directory(), file()]] {
         let loaded = load(&inputs, &rule()).unwrap();
         assert_eq!((loaded.packages.len(), loaded.sources.len()), (1, 1));
@@ -113,7 +114,7 @@ fn links_out_of_the_directory_are_errors() {
 #[test]
 fn links_out_of_the_part_that_is_searched_are_errors_too() {
     let files = Files::new([("sub/a.yaml", PACKAGE), ("top.yaml", PACKAGE)]).link("sub/b.yaml", Some("top.yaml"));
-    let input = Input::Directory { tree: &files, path: "sub".into(), shown: "sub".into(), recursive: true };
+    let input = Input::Directory { tree: &files, path: "sub".into(), shown: "sub".into(), search: Search::Below };
     let loaded = load(&[input], &rule()).unwrap();
     assert_eq!(messages(&loaded).len(), 1);
 }
