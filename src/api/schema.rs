@@ -8,12 +8,22 @@ use super::{Package, PackageRevision, wellknown};
 
 /// The CustomResourceDefinitions, ready to apply: Package, PackageRevision.
 ///
-/// Outside of `status` there is no `default` and no `nullable`: a stored object
-/// shows what its author wrote. Integer formats that API servers do not know
-/// are left out.
+/// Outside of `status` there is no `default`, and `nullable` in one place: a stored
+/// object shows what its author wrote. Integer formats that API servers do not
+/// know are left out.
 pub fn crds() -> Vec<Value> {
-    [Package::crd(), PackageRevision::crd()].into_iter().map(|crd| crd_value(&crd)).collect()
+    let mut package = crd_value(&Package::crd());
+    if let Some(values) = package.pointer_mut(VALUES).and_then(Value::as_object_mut) {
+        values.insert("nullable".into(), true.into());
+    }
+    vec![package, crd_value(&PackageRevision::crd())]
 }
+
+/// The values of a component. A server-side apply that takes the last of them away,
+/// such as one that says `values: {}`, leaves null (structured-merge-diff), which
+/// would be refused.
+const VALUES: &str =
+    "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/components/items/properties/values";
 
 fn crd_value<T: serde::Serialize>(crd: &T) -> Value {
     // The type consists of maps with text as keys, lists and scalars only.
@@ -155,7 +165,9 @@ mod tests {
         for crd in crds() {
             let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             walk(&schema["properties"]["spec"], "spec", &mut |path, schema| {
-                assert!(schema.get("default").is_none() && schema.get("nullable").is_none(), "{path}");
+                let may_be_null = path.ends_with(".components[].values");
+                assert!(schema.get("default").is_none(), "{path}");
+                assert_eq!(schema.get("nullable").is_some(), may_be_null, "{path}");
                 assert!(!schema["enum"].as_array().is_some_and(|members| members.contains(&Value::Null)), "{path}");
             });
         }

@@ -77,7 +77,13 @@ fn gap(before: &[&Entry], after: &[&Entry], is_ready: impl Fn(&[&Value]) -> bool
     let verified = (1..=objects.len()).find(|count| is_ready(&objects[..*count]));
     let verified = verified.unwrap_or_else(|| panic!("never verified\n{}", describe(log)));
     let (verified, asked) = (before[verified - 1], after.first().expect("the next one is written"));
-    assert!(verified.version < asked.version, "{} was asked before {} was verified", asked.name, verified.name);
+    assert!(
+        verified.version < asked.version,
+        "{} was asked before {} was verified\n{}",
+        asked.name,
+        verified.name,
+        describe(log)
+    );
     asked.seen.saturating_duration_since(verified.seen)
 }
 
