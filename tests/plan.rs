@@ -333,6 +333,20 @@ fn a_chart_whose_files_change_must_change_its_version() {
     assert!(only(&plan)["steps"][0]["warnings"].to_string().contains("its version stays"), "{plan:#}");
 }
 
+/// helm-controller tells by it whether a release is still the same one.
+#[test]
+fn a_chart_of_another_name_at_the_same_path_is_an_error_on_flux() {
+    let repository = Repository::bare();
+    repository.commit("from", &chart_files("flux", "1.0.0", ""));
+    let mut files = chart_files("flux", "1.1.0", "");
+    files[1].1 = File::Text("apiVersion: v2\nname: other\nversion: 1.1.0\n");
+    repository.commit("to", &files);
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    let said = "error: component api: the chart at `charts/api` is named `other`, and was `api`";
+    assert!(stdout(&output).contains(said), "{}", stdout(&output));
+}
+
 #[test]
 fn a_chart_that_is_not_there_is_an_error_and_the_rest_is_planned() {
     let repository = Repository::bare();

@@ -28,6 +28,8 @@ pub struct ChartContent {
     pub digest: String,
     /// Version in its Chart.yaml.
     pub version: Version,
+    /// Name in its Chart.yaml; empty if there is none.
+    pub name: String,
 }
 
 /// Why a directory could not be read as a chart.
@@ -81,8 +83,8 @@ pub enum ContentError {
 /// See [`ContentError`]. Links are refused wherever they lead.
 pub fn chart_content(tree: &dyn Tree, directory: &str) -> Result<ChartContent, ContentError> {
     let files = chart_files(tree, directory)?;
-    let version = stated_version(tree, directory, &files)?;
-    Ok(ChartContent { digest: digest(tree, directory, &files)?, version })
+    let (version, name) = stated(tree, directory, &files)?;
+    Ok(ChartContent { digest: digest(tree, directory, &files)?, version, name })
 }
 
 /// The version of a chart directory. Refuses what [`chart_content`] refuses but
@@ -92,7 +94,7 @@ pub fn chart_content(tree: &dyn Tree, directory: &str) -> Result<ChartContent, C
 /// See [`ContentError`].
 pub fn chart_version(tree: &dyn Tree, directory: &str) -> Result<Version, ContentError> {
     let files = chart_files(tree, directory)?;
-    stated_version(tree, directory, &files)
+    stated(tree, directory, &files).map(|(version, _)| version)
 }
 
 pub(crate) fn chart_files(tree: &dyn Tree, directory: &str) -> Result<Vec<String>, ContentError> {
@@ -147,7 +149,8 @@ fn digest(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<String, 
     Ok(format!("sha256:{}", encode_hex(&hash.finalize())))
 }
 
-fn stated_version(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<Version, ContentError> {
+/// Version and name in its Chart.yaml.
+fn stated(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<(Version, String), ContentError> {
     let no_chart = |problem: String| ContentError::NoChart { path: directory.to_owned(), problem };
     if !files.iter().any(|file| file == "Chart.yaml") {
         return Err(no_chart("it has no Chart.yaml".to_owned()));
@@ -159,9 +162,11 @@ fn stated_version(tree: &dyn Tree, directory: &str, files: &[String]) -> Result<
         return Err(no_chart(format!("its Chart.yaml is no YAML: {}", problem.message)));
     }
     let root = documents.documents.first();
-    let version = root.and_then(|root| root.get("version")).and_then(|version| version.as_text());
-    let version = version.ok_or_else(|| no_chart("its Chart.yaml states no version".to_owned()))?;
-    Version::parse(version).map_err(|error| no_chart(format!("its Chart.yaml states no exact version: {error}")))
+    let field = |name: &str| root.and_then(|root| root.get(name)).and_then(|value| value.as_text());
+    let version = field("version").ok_or_else(|| no_chart("its Chart.yaml states no version".to_owned()))?;
+    let version = Version::parse(version)
+        .map_err(|error| no_chart(format!("its Chart.yaml states no exact version: {error}")))?;
+    Ok((version, field("name").unwrap_or_default().to_owned()))
 }
 
 fn read(tree: &dyn Tree, directory: &str, path: &str, limit: u64) -> Result<Vec<u8>, ContentError> {

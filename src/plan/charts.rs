@@ -25,6 +25,15 @@ pub fn findings(sides: &Sides<'_>) -> Findings {
     for component in &to.definition.components {
         let before = gates::component(&from.definition, component.name.as_str());
         let Some((before, after)) = before.and_then(path).zip(path(component)) else { continue };
+        if let Some(message) = other_chart(sides, component, before, after) {
+            match to.definition.engine {
+                Some(Engine::Argo) => found.warnings.push((component.name.to_string(), message)),
+                Some(Engine::Flux) | None => found.errors.push(format!(
+                    "component {}: {message}: helm-controller uninstalls the release and installs it anew; keep the name of the chart",
+                    component.name
+                )),
+            }
+        }
         let same_version = version(before) == version(after);
         if before.path != after.path || !same_version || !sides.edited.contains(&after.path) {
             continue;
@@ -42,6 +51,14 @@ pub fn findings(sides: &Sides<'_>) -> Findings {
         }
     }
     found
+}
+
+/// What is said where the directory of a chart holds a chart of another name.
+fn other_chart(sides: &Sides<'_>, component: &Component, before: &PathChart, after: &PathChart) -> Option<String> {
+    let name = |state: State<'_>, path: &RelativePath| (state.charts)(path).ok().map(|content| content.name);
+    let (from, to) = (name(sides.states.0, &before.path)?, name(sides.states.1, &after.path)?);
+    let meant = component.replace;
+    (from != to && !meant).then(|| format!("the chart at `{}` is named `{to}`, and was `{from}`", after.path.as_str()))
 }
 
 /// Paths of charts of the second state whose files are others in the first.

@@ -42,7 +42,9 @@ fn loaded_into(package: &Value, rule: NamespaceRule) -> LoadedPackage {
 
 fn content(path: &RelativePath) -> Result<ChartContent, ContentError> {
     match path.as_str() {
-        "charts/b" => Ok(ChartContent { digest: "sha256:b".into(), version: Version::parse("1.2.3").unwrap() }),
+        "charts/b" => {
+            Ok(ChartContent { name: "b".into(), digest: "sha256:b".into(), version: Version::parse("1.2.3").unwrap() })
+        }
         other => Err(ContentError::Missing(other.to_owned())),
     }
 }
