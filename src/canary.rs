@@ -41,6 +41,7 @@ use crate::api::{RolloutGuard, RolloutPhase, RolloutReason, RolloutRecord};
 use begin::Begun;
 use census::Census;
 use desk::Desk;
+use objects::DaemonSet;
 
 pub use action::Action;
 pub use action::{Label, Steering};
@@ -154,8 +155,13 @@ fn step(desk: &mut Desk<'_>) -> Standing {
         | RolloutPhase::Waiting
         | RolloutPhase::Successful => {}
     }
+    go_on(desk, daemon_set, &census)
+}
+
+/// Fails what has failed, and else takes the next step.
+fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> Standing {
     desk.run_clock();
-    if let Some((reason, message)) = failure::broken(&census) {
+    if let Some((reason, message)) = failure::broken(census) {
         return failure::fail(desk, daemon_set, reason, message);
     }
     if let Some(message) = failure::lacks_annotation(desk, daemon_set) {
@@ -163,9 +169,5 @@ fn step(desk: &mut Desk<'_>) -> Standing {
     }
     // A template that was on record before its rollout had ended still owes a canary.
     desk.record.trial |= desk.steers() && desk.record.step == 0 && census.outdated() > 0;
-    if desk.record.trial {
-        trial::go_on(desk, daemon_set, &census)
-    } else {
-        expansion::go_on(desk, daemon_set, &census)
-    }
+    if desk.record.trial { trial::go_on(desk, daemon_set, census) } else { expansion::go_on(desk, daemon_set, census) }
 }

@@ -53,6 +53,7 @@ pub async fn a_package_goes_from_git_to_its_workloads_and_away(bench: &Bench) {
     let position = stage.recorder.complete().await.len();
     stage.commits(&[(FILE, &stage.without("roof", "2.0.0"))]).await;
     stage.runs("", "2.0.0").await;
+    stage.has_no_deployment("roof").await;
     let log = stage.recorder.complete().await.split_off(position);
     let ready = first(&log, "the rest runs", |entry| shows(entry, "middle", "2.0.0")).version;
     assert!(ready < gone(&log, DEPLOYMENT.1, "roof"), "{}", describe(&log));
@@ -320,6 +321,15 @@ impl<'a> Stage<'a> {
         until(&self.packages, &name, SOON, "gone", |package| match package {
             None => Ok(()),
             Some(package) => Err(to_json(package)["status"]["summary"].to_string()),
+        })
+        .await;
+    }
+
+    async fn has_no_deployment(&self, name: &str) {
+        let deployments = self.bench.cluster().await.dynamic(DEPLOYMENT.0, DEPLOYMENT.1, &self.name).await;
+        until(&deployments, name, SOON, "gone", |found| match found {
+            None => Ok(()),
+            Some(deployment) => Err(to_json(deployment)["metadata"].to_string()),
         })
         .await;
     }
