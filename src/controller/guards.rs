@@ -86,10 +86,23 @@ impl Guards {
 
     fn edit(&mut self, position: usize, change: impl FnOnce(&mut Objects)) {
         if let Some(known) = self.objects.get_mut(position) {
+            let before = known.as_ref().map(essence);
             change(known.get_or_insert_default());
-            self.changed = Some(Instant::now());
+            if known.as_ref().map(essence) != before {
+                self.changed = Some(Instant::now());
+            }
         }
     }
+}
+
+/// What of policies and bindings has an effect: whoever applies the same over and over
+/// changes nothing.
+fn essence(objects: &Objects) -> BTreeMap<String, (Option<Value>, Option<Value>)> {
+    let of = |object: &Map<String, Value>| {
+        let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
+        (labels.cloned(), object.get("spec").cloned())
+    };
+    objects.iter().map(|(name, object)| (name.clone(), of(object))).collect()
 }
 
 /// As whom the API server takes us; `None`: it does not say (before 1.28).
@@ -156,6 +169,13 @@ impl Watches {
                     tracing::warn!(kind, %error, "the canary's guard may not be read: it counts as absent");
                     self.know(position, Objects::new());
                     return ASK_AGAIN_DENIED;
+                }
+                // An API server that serves them no more: one that was taken back to an earlier
+                // version, or has the API switched off.
+                Err(error) if matches!(refusal(&error), Some(404 | 405)) => {
+                    tracing::warn!(kind, %error, "the canary's guard is not served any more: it counts as absent");
+                    self.know(position, Objects::new());
+                    return ASK_AGAIN;
                 }
                 Err(error) => tracing::warn!(kind, %error, "watch interrupted"),
             }
