@@ -45,7 +45,7 @@ use objects::DaemonSet;
 
 pub use action::Action;
 pub use action::{Label, Steering};
-pub use begin::{again, remember};
+pub use begin::{again, is_about_to_end, remember};
 pub use expansion::idle;
 pub use observation::{Calm, Observation, Sight};
 pub use settings::Settings;

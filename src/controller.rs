@@ -18,6 +18,7 @@ mod metrics;
 mod needed;
 mod queue;
 mod reconcile;
+mod refusals;
 mod repeats;
 mod rollouts;
 mod selections;
@@ -26,6 +27,7 @@ pub mod settings;
 mod store;
 mod view;
 mod watch;
+mod watching;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +46,7 @@ use lease::{Election, Leadership};
 use metrics::{Ended, Metrics};
 use queue::Queue;
 use reconcile::{ReconcileError, Reconciler};
+use refusals::Refusals;
 use repeats::Repeats;
 use settings::Settings;
 use view::View;
@@ -157,6 +160,7 @@ async fn lead(
         lookups: Arc::default(),
         selections: Arc::default(),
         repeats: Repeats::default(),
+        refusals: Refusals::default(),
         view: view.clone(),
         queue: queue.clone(),
         accounts,

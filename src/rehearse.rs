@@ -79,6 +79,8 @@ pub struct Faults {
     /// The controller stops for good after so many steps: one that does the same
     /// for ever comes to an end.
     pub stop_after: Option<u64>,
+    /// Why writes to DaemonSets and their pods are refused, as somebody's admission says.
+    pub rollouts_refused: Option<String>,
     /// Changes what a decision is made from: it makes a core that overlooks
     /// something, without a second copy of the core.
     pub distortion: Option<fn(&mut Snapshot)>,

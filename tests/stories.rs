@@ -14,6 +14,8 @@ mod adoption;
 mod canaries;
 #[path = "stories/canaries_beside.rs"]
 mod canaries_beside;
+#[path = "stories/canaries_left.rs"]
+mod canaries_left;
 #[path = "stories/failure.rs"]
 mod failure;
 #[path = "stories/hooks.rs"]

@@ -52,8 +52,6 @@ impl fmt::Display for RolloutPhase {
 pub enum RolloutReason {
     /// There is no such DaemonSet, or it is being deleted.
     Missing,
-    /// The DaemonSet controller has not acted on the newest spec yet.
-    NotObserved,
     /// Another template came before the rollout had ended: it begins anew.
     Superseded,
     /// No pod dies while the canary is being tried.

@@ -1,6 +1,6 @@
 //! What a rollout does, with what must be true when the write arrives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -68,6 +68,18 @@ pub struct Steering {
     pub strategy: Value,
     /// Its pace.
     pub pace: Pace,
+    /// Pods that must still be well when more are let go.
+    pub proof: Option<Proof>,
+}
+
+/// Pods of the new template that were seen to be well. They are seen by a watch, which
+/// may have been dead for minutes: before more pods go they are asked for anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Labels that the DaemonSet's pods carry.
+    pub selector: Value,
+    /// Restarts they had, by uid.
+    pub restarts: BTreeMap<String, u32>,
 }
 
 /// What must be true of a DaemonSet when a write of its strategy arrives.
@@ -106,7 +118,21 @@ impl Action {
             premise,
             strategy: strategy::written(pace, drive),
             pace,
+            proof: None,
         })
+    }
+
+    /// The same, if these pods are still well by then.
+    #[must_use]
+    pub fn proved_by<'p>(self, daemon_set: &DaemonSet, pods: impl Iterator<Item = &'p Pod>) -> Self {
+        match self {
+            Self::Steer(steering) => {
+                let restarts = pods.map(|pod| (pod.uid.clone(), pod.restarts())).collect();
+                let proof = Proof { selector: daemon_set.selector.clone(), restarts };
+                Self::Steer(Steering { proof: Some(proof), ..steering })
+            }
+            other @ (Self::Label(_) | Self::DeletePod { .. }) => other,
+        }
     }
 
     /// Puts a DaemonSet under a policy, or takes it from there.
@@ -128,6 +154,16 @@ impl Action {
             daemon_set: daemon_set.name.clone(),
             beside,
         }
+    }
+}
+
+impl Proof {
+    /// Whether none of them has gone, is not ready or has been restarted since.
+    pub fn holds(&self, found: &[Pod]) -> bool {
+        let well = |pod: &&Pod| pod.ready && !pod.deleting;
+        let found: BTreeMap<&str, u32> =
+            found.iter().filter(well).map(|pod| (pod.uid.as_str(), pod.restarts())).collect();
+        self.restarts.iter().all(|(uid, restarts)| found.get(uid.as_str()).is_some_and(|found| found <= restarts))
     }
 }
 

@@ -191,6 +191,13 @@ pub(super) fn is_awaited(desk: &Desk<'_>) -> bool {
     !desk.moment.released && desk.record.phase == RolloutPhase::Started && !desk.record.is_started()
 }
 
+/// Whether the next look may find that it is done. The engine and the DaemonSet are seen
+/// by watches of their own, of which the second may be later: then the old template
+/// looks like the new one that has come to its end. So it is asked for anew.
+pub fn is_about_to_end(record: &RolloutRecord) -> bool {
+    record.settled && record.phase != RolloutPhase::Successful
+}
+
 /// Another attempt: from the start, with the nodes that are not ready by now left
 /// out. A node that proved well is none to begin with.
 pub fn again(record: &RolloutRecord) -> RolloutRecord {

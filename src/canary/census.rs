@@ -130,6 +130,14 @@ impl<'a> Census<'a> {
         count(self.included(), Seat::is_healthy)
     }
 
+    /// Pods of the new template that are ready.
+    pub fn well(&self) -> impl Iterator<Item = &'a Pod> {
+        self.included().filter_map(|seat| match &seat.new {
+            Some((pod, Health::Ready)) => Some(*pod),
+            Some((_, Health::NotReady(_) | Health::Broken(..))) | None => None,
+        })
+    }
+
     /// Nodes that still have a pod of an older template.
     pub fn outdated(&self) -> i64 {
         count(self.included(), |seat| seat.old.is_some())
@@ -225,10 +233,16 @@ pub fn templates(seen: &Observation, daemon_set: &DaemonSet) -> BTreeMap<String,
     templates
 }
 
-/// How often containers of the pods that are `forgiven` have crashed so far.
+/// Containers whose crashes are kept: one record must fit into one object.
+const FORGIVEN: usize = 1000;
+
+/// How often containers of the pods that are `forgiven` have crashed so far; where they
+/// are many, of those that have crashed most.
 pub fn crashed_so_far(seen: &Observation, daemon_set: &DaemonSet, forgiven: impl Fn(&Pod) -> bool) -> Crashes {
     let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
-    own.filter(|pod| forgiven(pod)).flat_map(health::crashes_of).collect()
+    let mut crashed: Vec<(String, u32)> = own.filter(|pod| forgiven(pod)).flat_map(health::crashes_of).collect();
+    crashed.sort_unstable_by(|(one, few), (other, many)| many.cmp(few).then_with(|| one.cmp(other)));
+    crashed.into_iter().take(FORGIVEN).collect()
 }
 
 /// Nodes with a pod of the DaemonSet that stays.

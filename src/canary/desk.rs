@@ -77,6 +77,17 @@ impl<'a> Desk<'a> {
         true
     }
 
+    /// The same for the steps after the canary: more pods go only if those that were
+    /// seen to be well are so when the write is made.
+    pub fn step(&mut self, daemon_set: &DaemonSet, pace: Pace, census: &Census<'_>) -> bool {
+        let (live, desired) = (&daemon_set.strategy, daemon_set.counts.desired);
+        let steering = self.steer(daemon_set, pace, live.drive);
+        if pace.of(desired) > live.pace.of(desired) {
+            self.action = self.action.take().map(|action| action.proved_by(daemon_set, census.well()));
+        }
+        steering
+    }
+
     /// Does something to the pods of a DaemonSet that nobody else looks after.
     pub fn act(&mut self, action: Action) {
         if self.steers() {

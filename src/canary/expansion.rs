@@ -60,7 +60,7 @@ fn expand(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) -> S
     if let Some(message) = holds_back(desk, daemon_set, census, pace) {
         return desk.wait(still(desk.record.phase), None, message);
     }
-    let steering = desk.steer(daemon_set, pace, daemon_set.strategy.drive);
+    let steering = desk.step(daemon_set, pace, census);
     let Some(stuck) = in_time(desk, daemon_set, census) else {
         return too_late(desk, daemon_set, census);
     };
@@ -141,7 +141,7 @@ pub(super) fn is_complete(daemon_set: &DaemonSet, census: &Census<'_>) -> bool {
 
 /// It is done, and its budget stays at 1.
 pub(super) fn stays(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>) {
-    if desk.record.reason == Some(RolloutReason::GuardMismatch) {
+    if matches!(desk.record.reason, Some(RolloutReason::GuardMismatch | RolloutReason::Refused)) {
         desk.stand(RolloutPhase::Successful, None, "");
     }
     desk.stop_clock();

@@ -304,6 +304,13 @@ fn made_for(spec: &Value) -> Option<String> {
     Some(name["values"][0].as_str()?.to_owned())
 }
 
+impl Pod {
+    /// Restarts of its containers.
+    pub fn restarts(&self) -> u32 {
+        self.containers.iter().map(|container| container.restarts).sum()
+    }
+}
+
 impl Container {
     fn read(status: &Value, init: bool) -> Self {
         let exit = |state: &Value| {

@@ -16,8 +16,8 @@ pub struct Observation {
     pub revisions: Vec<Revision>,
     /// Pods that match its selector, whosoever they are.
     pub pods: Vec<Pod>,
-    /// All nodes, by name.
-    pub nodes: BTreeMap<String, Node>,
+    /// All nodes, by name; those of one look are the same for every DaemonSet.
+    pub nodes: Arc<BTreeMap<String, Node>>,
 }
 
 /// How much is known of a DaemonSet at the moment.

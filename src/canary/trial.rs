@@ -48,7 +48,8 @@ pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census
             };
             unready(desk, daemon_set, message)
         }
-        Some(_) | None => unready(desk, daemon_set, format!("a new pod on node {node} is awaited")),
+        Some(_) => unready(desk, daemon_set, format!("a new pod on node {node} is awaited")),
+        None => awaited(desk, daemon_set, &node),
     }
 }
 
@@ -165,8 +166,10 @@ fn matches_selector(desk: &Desk<'_>, daemon_set: &DaemonSet, seat: &Seat<'_>) ->
 
 fn no_node(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, steering: bool) -> Standing {
     let strict = desk.settings.mode == RolloutMode::Strict;
+    let surges = daemon_set.strategy.drive == Drive::Surge;
     let message = match (steering, strict) {
         (true, _) => "its budget is brought to the first step",
+        (false, _) if surges => "a first pod beside an old one is awaited",
         (false, true) if census.down() > 0 => "another node is without a ready pod, so no further one goes",
         (false, true) => "no node that is ready, not cordoned and matches the nodeSelector has an old pod",
         (false, false) => "the first pod is to be replaced",
@@ -195,7 +198,7 @@ fn judge(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pod: 
 
 /// Every restart, and every moment in which it was not ready, begins the soak anew.
 fn soak(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pod: &Pod) -> Standing {
-    let restarts = pod.containers.iter().map(|container| container.restarts).sum();
+    let restarts = pod.restarts();
     if desk.record.ready_at.is_none() || desk.record.restarts != restarts {
         desk.recount();
         desk.record.ready_at = Some(whole_seconds(desk.elapsed()));
@@ -215,6 +218,21 @@ fn soak(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census<'_>, pod: &
     desk.record.told = Some(pod.uid.clone());
     let message = format!("{} is ready and must stay so for {}", place(pod), short(desk.settings.soak));
     desk.wait(RolloutPhase::Canary, Some(RolloutReason::Soaking), message)
+}
+
+/// From when on a pod that does not come is worth a look elsewhere.
+const OVERDUE: Duration = Duration::from_secs(30);
+
+/// A pod that cannot even be made, by a quota or a policy, is told by events alone.
+fn awaited(desk: &mut Desk<'_>, daemon_set: &DaemonSet, node: &str) -> Standing {
+    let message = match desk.elapsed() {
+        elapsed if elapsed < OVERDUE => {
+            desk.look_again(OVERDUE.saturating_sub(elapsed));
+            format!("a new pod on node {node} is awaited")
+        }
+        _ => format!("no new pod is made on node {node}: the events of the DaemonSet say why"),
+    };
+    unready(desk, daemon_set, message)
 }
 
 /// It is not ready, which it may be for so long, and as long again after it was: a

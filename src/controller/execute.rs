@@ -16,13 +16,16 @@ use crate::api::wellknown::{
     API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION, LABEL_MANAGED_BY, LABEL_PACKAGE,
 };
 use crate::api::{PackageRevisionSpec, PackageStatus};
-use crate::canary::action::Beside;
+use crate::canary::action::{Beside, Proof};
 use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Strategy;
 use crate::canary::{self, Steering};
 use crate::engine::ObjectKey;
 use crate::package::names::{PackageName, revision_name};
 use crate::rollout::{Action, Precondition, Record};
+
+/// Pods that are read at a time.
+const POD_PAGE: u32 = 200;
 
 /// What a write left behind.
 #[derive(Debug)]
@@ -347,6 +350,9 @@ impl Executor {
     /// A strategy that comes back as another one was changed by admission.
     async fn steer(&self, daemon_sets: &Api<DynamicObject>, steering: &Steering) -> Result<Written, WriteError> {
         let object = format!("DaemonSet/{}/{}", steering.namespace, steering.name);
+        if let Some(proof) = &steering.proof {
+            self.is_proved(&steering.namespace, proof, &object).await?;
+        }
         let patch =
             serde_json::from_value(steering.json_patch()).map_err(|error| failed(&object, unreadable(error)))?;
         let written = match bounded(daemon_sets.patch(&steering.name, &ours(), &Patch::<()>::Json(patch))).await {
@@ -371,6 +377,23 @@ impl Executor {
             });
         }
         self.object(&object, Ok(written))
+    }
+
+    /// Asks for the pods that must be well before more of them are let go.
+    async fn is_proved(&self, namespace: &str, proof: &Proof, object: &str) -> Result<(), WriteError> {
+        let pods: Api<Pod> = Api::namespaced(self.own.clone(), namespace);
+        let mut page = ListParams::default().labels(&selector_text(&proof.selector)).limit(POD_PAGE);
+        let mut found = Vec::new();
+        loop {
+            let list = bounded(pods.list(&page)).await.map_err(|error| failed(object, error))?;
+            let values = list.items.into_iter().filter_map(|pod| serde_json::to_value(pod).ok());
+            found.extend(values.filter_map(|pod| pod.as_object().map(canary::objects::Pod::read)));
+            match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => break,
+            }
+        }
+        if proof.holds(&found) { Ok(()) } else { Err(WriteError::Changed { object: object.to_owned() }) }
     }
 
     async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<Written, WriteError> {

@@ -1,21 +1,23 @@
 //! One look at a Package: snapshot, decide, act.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::api::ListParams;
+use serde_json::Value;
 use thiserror::Error;
 
 use super::cluster::{Accounts, RequestError, api, bounded};
 use super::events::Recorder;
 use super::execute::{Executor, WriteError, Written};
-use super::kinds::Kind;
+use super::kinds::{Kind, daemon_set_resource};
 use super::lease::Leadership;
 use super::lookups::Lookups;
 use super::metrics::Metrics;
 use super::queue::Queue;
+use super::refusals::Refusals;
 use super::repeats::Repeats;
 use super::selections::Selections;
 use super::store::PackageKey;
@@ -24,6 +26,7 @@ use super::{access, rollouts};
 use crate::api::{PackageStatus, Reason};
 use crate::canary;
 use crate::canary::strategy::Pace;
+use crate::engine::ObjectKey;
 use crate::package::names::NameError;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
@@ -46,6 +49,8 @@ pub struct Reconciler {
     pub lookups: Arc<Lookups>,
     /// What was done over and over.
     pub repeats: Repeats,
+    /// What could not be written to DaemonSets.
+    pub refusals: Refusals,
     /// Pods, revisions and nodes, while a DaemonSet is rolled out.
     pub selections: Arc<Selections>,
     /// As whom to act.
@@ -131,6 +136,7 @@ impl Reconciler {
         self.lookups.forget(key);
         self.selections.forget(key);
         self.repeats.forget(key);
+        self.refusals.note(key, BTreeMap::new());
         self.queue.forget(key);
         self.metrics.forget(key);
         self.wake_related(key);
@@ -170,12 +176,31 @@ impl Reconciler {
         }
         snapshot.objects = self.lookups.want(key, &wanted, &self.queue);
         snapshot.objects.extend(denied.into_iter().map(|key| (key, Lookup::Denied)));
+        for key in &needs.fresh {
+            let found = self.read(key).await?;
+            if let Lookup::Found(Value::Object(object)) = &found {
+                self.lookups.note(key, object.clone());
+            }
+            snapshot.objects.insert(key.clone(), found);
+        }
         let selections = rollouts::selections(&needs.daemon_sets, &snapshot.objects);
         let selected = self.selections.want(key, &selections, &self.accounts.own(), &self.queue);
         snapshot.daemon_sets = rollouts::sights(&needs.daemon_sets, &snapshot.objects, &selected);
         snapshot.policies = self.view.policies(needs.guarded);
+        snapshot.refusals = self.refusals.of(key);
         snapshot.rights = access::ask(self.accounts.own(), &key.0, needs.rights).await?;
         Ok(())
+    }
+
+    /// A DaemonSet as it is now.
+    async fn read(&self, key: &ObjectKey) -> Result<Lookup, ReconcileError> {
+        let daemon_sets = api(self.accounts.own(), &key.namespace, &daemon_set_resource());
+        match bounded(daemon_sets.get(&key.name)).await {
+            Ok(object) => Ok(serde_json::to_value(object).map_or(Lookup::Pending, Lookup::Found)),
+            Err(error) if error.is_not_found() => Ok(Lookup::Absent),
+            Err(error) if error.is_forbidden() => Ok(Lookup::Denied),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Release objects that are not watched because they are not ours: those at
@@ -238,7 +263,10 @@ impl Reconciler {
     ) -> Result<(), ReconcileError> {
         for record in &decision.records {
             self.check_leadership()?;
-            self.taken(executor.record(record).await?);
+            match executor.record(record).await {
+                Ok(written) => self.taken(written),
+                Err(error) => return self.not_written(key, snapshot, executor, decision, error).await,
+            }
             self.queue.progressed(key);
             self.metrics.wrote("PackageRevision");
         }
@@ -248,10 +276,7 @@ impl Reconciler {
         match acted {
             Ok(()) => {}
             Err(ReconcileError::Write(error)) => {
-                if let Some(reason) = reason_of(&error, self.queue.failures(key)) {
-                    self.tell(key, snapshot, executor, decision.status, reason, error.to_string()).await?;
-                }
-                return Err(error.into());
+                return self.not_written(key, snapshot, executor, decision, error).await;
             }
             Err(error) => return Err(error),
         }
@@ -276,6 +301,25 @@ impl Reconciler {
         Ok(())
     }
 
+    /// What could not be written is told, and tried again; what else is due by then, such as
+    /// the end of another DaemonSet's soak, does not wait for it.
+    async fn not_written(
+        &self,
+        key: &PackageKey,
+        snapshot: &Snapshot,
+        executor: &Executor,
+        decision: Decision,
+        error: WriteError,
+    ) -> Result<(), ReconcileError> {
+        if let Some(after) = decision.look_again {
+            self.queue.wake_after(key.clone(), after);
+        }
+        if let Some(reason) = reason_of(&error, self.queue.failures(key)) {
+            self.tell(key, snapshot, executor, decision.status, reason, error.to_string()).await?;
+        }
+        Err(error.into())
+    }
+
     /// In order, up to the first that fails. But what is done for one DaemonSet does not
     /// wait for another, nor for the engine, and a freeze for nothing.
     async fn act(
@@ -287,6 +331,7 @@ impl Reconciler {
         let mut problem = None;
         let mut stopped = false;
         let mut failed: Vec<(&str, &str)> = Vec::new();
+        let mut refused = BTreeMap::new();
         let (first, then): (Vec<_>, Vec<_>) = actions.iter().partition(|action| is_freeze(action));
         for action in first.into_iter().chain(then) {
             let daemon_set = action.daemon_set();
@@ -307,13 +352,20 @@ impl Reconciler {
                 }
                 Err(error) => {
                     match daemon_set {
-                        Some(daemon_set) => failed.push(daemon_set),
+                        Some(daemon_set) => {
+                            let (namespace, name) = daemon_set;
+                            if !matches!(error, WriteError::Changed { .. }) {
+                                refused.insert(format!("{namespace}/{name}"), error.to_string());
+                            }
+                            failed.push(daemon_set);
+                        }
                         None => stopped = true,
                     }
                     problem.get_or_insert(error);
                 }
             }
         }
+        self.refusals.note(key, refused);
         problem.map_or(Ok(()), |error| Err(error.into()))
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::selections::{Item, Part, Selected, Selection, selector_text};
-use crate::canary::objects::DaemonSet;
+use crate::canary::objects::{DaemonSet, Node};
 use crate::canary::{Observation, Sight};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
@@ -31,23 +31,48 @@ pub fn sights(
     found: &BTreeMap<ObjectKey, Lookup>,
     selected: &BTreeMap<Selection, Selected>,
 ) -> BTreeMap<ObjectKey, Sight> {
-    wanted.iter().map(|(key, depth)| (key.clone(), sight(key, depth, found.get(key), selected))).collect()
+    let nodes = Arc::new(all_nodes(selected));
+    let sight = |(key, depth): (&ObjectKey, &Depth)| (key.clone(), sight(key, depth, found.get(key), selected, &nodes));
+    wanted.iter().map(sight).collect()
 }
 
-fn sight(key: &ObjectKey, depth: &Depth, found: Option<&Lookup>, selected: &BTreeMap<Selection, Selected>) -> Sight {
+fn all_nodes(selected: &BTreeMap<Selection, Selected>) -> BTreeMap<String, Node> {
+    let items = match selected.get(&nodes()) {
+        Some(Selected::Items(items)) => items.as_slice(),
+        Some(Selected::Pending | Selected::Denied) | None => &[],
+    };
+    let nodes = items.iter().filter_map(|item| match item {
+        Item::Node(node) => Some((node.name.clone(), node.clone())),
+        Item::Pod(_) | Item::Revision(_) => None,
+    });
+    nodes.collect()
+}
+
+fn sight(
+    key: &ObjectKey,
+    depth: &Depth,
+    found: Option<&Lookup>,
+    selected: &BTreeMap<Selection, Selected>,
+    nodes: &Arc<BTreeMap<String, Node>>,
+) -> Sight {
     match found {
         None | Some(Lookup::Pending) => Sight::Pending,
         Some(Lookup::Denied | Lookup::NotImpersonated) => Sight::Denied(denied(key, &format!("{key}"))),
         Some(Lookup::Absent | Lookup::KindUnknown) => Sight::Alone(None),
         Some(Lookup::Found(_)) => match daemon_set(found) {
-            Some(daemon_set) if depth.is_full(&daemon_set) => closely(key, daemon_set, selected),
+            Some(daemon_set) if depth.is_full(&daemon_set) => closely(key, daemon_set, selected, nodes),
             other => Sight::Alone(other.map(Box::new)),
         },
     }
 }
 
-fn closely(key: &ObjectKey, daemon_set: DaemonSet, selected: &BTreeMap<Selection, Selected>) -> Sight {
-    let mut seen = Observation::default();
+fn closely(
+    key: &ObjectKey,
+    daemon_set: DaemonSet,
+    selected: &BTreeMap<Selection, Selected>,
+    all: &Arc<BTreeMap<String, Node>>,
+) -> Sight {
+    let mut seen = Observation { nodes: Arc::clone(all), ..Observation::default() };
     let [revisions, pods] = own(&daemon_set);
     for selection in [revisions, pods, nodes()] {
         match selected.get(&selection) {
@@ -73,9 +98,7 @@ fn add(seen: &mut Observation, item: &Item) {
     match item {
         Item::Pod(pod) => seen.pods.push(pod.as_ref().clone()),
         Item::Revision(revision) => seen.revisions.push(revision.clone()),
-        Item::Node(node) => {
-            seen.nodes.insert(node.name.clone(), node.clone());
-        }
+        Item::Node(_) => {}
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
@@ -12,6 +13,7 @@ use super::guards::Guards;
 use super::kinds::Kind;
 use super::settings::Settings;
 use super::store::{PackageKey, Store};
+use super::watching::Watching;
 use crate::api::wellknown::FINALIZER_REVISION;
 use crate::api::{DeletionPolicy, Engine, Package, PackageRevision, PackageStatus};
 use crate::canary::guard::Policies;
@@ -49,7 +51,7 @@ pub struct View {
     facts: RwLock<Facts>,
     peers: Mutex<HashMap<PackageKey, Arc<Peer>>>,
     specs: Mutex<HashMap<PackageKey, Seen>>,
-    watching_since: Mutex<Instant>,
+    watching: Mutex<Watching>,
     guards: RwLock<Guards>,
     namespaces: RwLock<BTreeMap<String, BTreeMap<String, String>>>,
 }
@@ -69,7 +71,7 @@ impl View {
             facts: RwLock::default(),
             peers: Mutex::default(),
             specs: Mutex::default(),
-            watching_since: Mutex::new(Instant::now()),
+            watching: Mutex::new(Watching::from(Instant::now(), Timestamp::now())),
             guards: RwLock::default(),
             namespaces: RwLock::default(),
         }
@@ -129,7 +131,7 @@ impl View {
 
     /// Watching has begun, or had a gap: clocks count from here.
     pub fn watching_anew(&self) {
-        *self.watching_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *lock(&self.watching) = Watching::from(Instant::now(), Timestamp::now());
     }
 
     /// Notes the generation of a Package's spec, for how long it has been still.
@@ -190,6 +192,7 @@ impl View {
             sources: sources.map(|source| source.live()).collect(),
             objects: BTreeMap::new(),
             daemon_sets: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             policies: BTreeMap::new(),
             rights: BTreeMap::new(),
             others: Vec::new(),
@@ -281,7 +284,7 @@ impl View {
             guard_settles_in: self.guards.read().unwrap_or_else(PoisonError::into_inner).settles_in(Instant::now()),
             default_service_account: settings.default_service_account.clone(),
             require_service_account: settings.require_service_account,
-            watching_for: lock(&self.watching_since).elapsed(),
+            watching_for: lock(&self.watching).lasts(Instant::now(), Timestamp::now()),
         }
     }
 }

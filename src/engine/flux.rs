@@ -306,7 +306,7 @@ fn names(canary: &Canary) -> Vec<Option<String>> {
 
 /// A literal as the regular expression that matches only it. Names of
 /// Kubernetes objects and groups hold no other special character than the dot.
-fn anchored(literal: &str) -> String {
+pub(super) fn anchored(literal: &str) -> String {
     literal.replace('.', "\\.")
 }
 

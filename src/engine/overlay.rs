@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::flux::anchored;
 use super::manifest::Manifest;
 use crate::api::wellknown::{ANNOTATION_WAVE, ARGO_TRACKING_ID};
 
@@ -54,15 +55,15 @@ pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
     result
 }
 
-/// Whether a release object keeps the first step of a DaemonSet's rollout small
-/// by itself: by the budget of 1 that a post-renderer writes on Flux, by keeping
-/// the live one on Argo CD.
-pub fn keeps_the_first_step_small(release: &Map<String, Value>) -> bool {
+/// Whether a release object keeps the first step of the rollout of a DaemonSet, or
+/// without a name of each, small by itself: by the budget of 1 that a post-renderer
+/// writes on Flux, by keeping the live one on Argo CD.
+pub fn keeps_the_first_step_small(release: &Map<String, Value>, name: Option<&str>) -> bool {
     let text = |path: &[&str]| Manifest::get_in(release, path).map(Value::to_string).unwrap_or_default();
     match release.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "HelmRelease" => {
-            let rendered = text(&["spec", "postRenderers"]);
-            rendered.contains("kind: DaemonSet") && rendered.contains("maxUnavailable: 1")
+            let name = name.map(anchored);
+            pinned_names(release).into_iter().any(|pinned| pinned.is_none() || pinned == name)
         }
         "Application" => {
             text(&["spec", "syncPolicy", "syncOptions"]).contains(RESPECT_IGNORE)
@@ -70,6 +71,31 @@ pub fn keeps_the_first_step_small(release: &Map<String, Value>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Patterns of the names of DaemonSets to which the post-renderers of a HelmRelease give
+/// a budget of 1; `None`: all of them.
+pub fn pinned_names(release: &Map<String, Value>) -> Vec<Option<String>> {
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let renderers = list(Manifest::get_in(release, &["spec", "postRenderers"]));
+    let patches = renderers.iter().flat_map(|renderer| list(renderer.pointer("/kustomize/patches")));
+    patches.filter_map(|patch| pinned_by(&patch)).collect()
+}
+
+fn pinned_by(patch: &Value) -> Option<Option<String>> {
+    let text = patch.get("patch").and_then(Value::as_str)?;
+    let has = |wanted: &str| text.lines().any(|line| line.trim() == wanted);
+    let target = patch.get("target").filter(|target| target.is_object());
+    let kind = target.and_then(|target| target.get("kind")).and_then(Value::as_str);
+    if !has("maxUnavailable: 1") || !(kind == Some("DaemonSet") || (kind.is_none() && has("kind: DaemonSet"))) {
+        return None;
+    }
+    // Without a target a patch is for the one object that it names itself.
+    let named = || text.lines().find_map(|line| line.trim().strip_prefix("name: ")).map(anchored);
+    Some(match target {
+        Some(target) => target.get("name").and_then(Value::as_str).map(str::to_owned),
+        None => named(),
+    })
 }
 
 /// Settings of a live HelmRelease that the wanted one no longer has, as a merge

@@ -189,8 +189,28 @@ impl Rehearsal {
                 let patch = patch.as_object().cloned().unwrap_or_default();
                 store.patch(ACTOR, &to_key(object), &patch, &of_uid(uid)).map(|_| ())
             }
-            Action::Rollout(action) => self.roll_out(id, action),
+            Action::Rollout(rollout) => match self.is_refused(id, action) {
+                true => Err(Refusal::Invalid),
+                false => self.roll_out(id, rollout),
+            },
             Action::Delete { object, uid } => ignore_absence(store.delete(ACTOR, &to_key(object), &of_uid(uid))),
+        }
+    }
+
+    /// Whether somebody's admission refuses a step of a rollout; that is noted.
+    fn is_refused(&mut self, id: &PackageId, action: &Action) -> bool {
+        let daemon_set = action.daemon_set().map(|(namespace, name)| format!("{namespace}/{name}"));
+        let refused = self.process.refused.entry(id.clone()).or_default();
+        match (&self.faults.rollouts_refused, daemon_set) {
+            (Some(why), Some(daemon_set)) => {
+                refused.insert(daemon_set, why.clone());
+                true
+            }
+            (None, Some(daemon_set)) => {
+                refused.remove(&daemon_set);
+                false
+            }
+            (_, None) => false,
         }
     }
 

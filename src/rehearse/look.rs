@@ -15,7 +15,7 @@ use crate::canary::{Observation, Sight};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
-use crate::rollout::{Cluster, Depth, Found, PackageView, Snapshot, needs, peer, sort};
+use crate::rollout::{Cluster, Found, Needs, PackageView, Snapshot, needs, peer, sort};
 use crate::sim::Key;
 use crate::sim::chart::is_cluster_scoped;
 use crate::sim::guard::Policy;
@@ -53,9 +53,10 @@ impl Rehearsal {
             self.add_releases_of_others(&mut snapshot);
             wanted = needs(&snapshot);
         }
-        let keys: BTreeSet<ObjectKey> = wanted.as_package.into_iter().chain(wanted.as_windlass).collect();
+        let keys: BTreeSet<ObjectKey> = wanted.as_package.iter().chain(&wanted.as_windlass).cloned().collect();
         snapshot.objects = keys.iter().map(|key| (key.clone(), self.look_up(key))).collect();
-        self.look_at_daemon_sets(id, &mut snapshot, &wanted.daemon_sets);
+        self.look_at_daemon_sets(id, &mut snapshot, &wanted);
+        snapshot.refusals = self.process.refused.get(id).cloned().unwrap_or_default();
         let policies = self.policies();
         snapshot.policies = wanted.guarded.into_iter().map(|namespace| (namespace, policies.clone())).collect();
         let keys: BTreeSet<ObjectKey> = keys.into_iter().chain(wanted.daemon_sets.into_keys()).collect();
@@ -67,10 +68,14 @@ impl Rehearsal {
     }
 
     /// DaemonSets behind a canary, as closely as asked for.
-    fn look_at_daemon_sets(&mut self, id: &PackageId, snapshot: &mut Snapshot, wanted: &BTreeMap<ObjectKey, Depth>) {
+    fn look_at_daemon_sets(&mut self, id: &PackageId, snapshot: &mut Snapshot, wanted: &Needs) {
         let mut closely = false;
-        for (key, depth) in wanted {
-            let daemon_set = self.process.cache.get(&to_key(key)).map(|object| DaemonSet::read(object));
+        for (key, depth) in &wanted.daemon_sets {
+            let (place, cache) = (to_key(key), &self.process.cache);
+            let daemon_set = match wanted.fresh.contains(key) {
+                true => self.world.store.get(&place).map(|object| DaemonSet::read(object)),
+                false => cache.get(&place).map(|object| DaemonSet::read(object)),
+            };
             let sight = match daemon_set {
                 Some(daemon_set) if depth.is_full(&daemon_set) => {
                     closely = true;
@@ -96,7 +101,7 @@ impl Rehearsal {
         Observation {
             revisions: own("ControllerRevision").into_iter().map(Revision::read).collect(),
             pods: own("Pod").into_iter().map(Pod::read).collect(),
-            nodes: nodes.map(|node| (node.name.clone(), node)).collect(),
+            nodes: Arc::new(nodes.map(|node| (node.name.clone(), node)).collect()),
             daemon_set: Some(daemon_set),
         }
     }
@@ -130,6 +135,7 @@ impl Rehearsal {
             sources,
             objects: BTreeMap::new(),
             daemon_sets: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             policies: BTreeMap::new(),
             rights: BTreeMap::new(),
             others: Vec::new(),

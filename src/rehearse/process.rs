@@ -78,6 +78,8 @@ pub(super) struct Process {
     pub rollouts: BTreeSet<PackageId>,
     /// Refused writes in a row, for the pause before the next attempt.
     pub refusals: BTreeMap<PackageId, u32>,
+    /// DaemonSets to which the last write was refused, and why.
+    pub refused: BTreeMap<PackageId, BTreeMap<String, String>>,
     pub parsed: super::packages::Parsed,
 }
 

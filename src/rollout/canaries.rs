@@ -105,7 +105,7 @@ fn prepare(
     }
     let release = component.manifests.last().cloned().map(Manifest::from_record);
     let release = release.map(|release| work.guarded(component, work.with_settings(component, release)));
-    let pinned = release.is_some_and(|release| keeps_the_first_step_small(release.as_map()));
+    let pinned = release.is_some_and(|release| keeps_the_first_step_small(release.as_map(), Some(&daemon_set.name)));
     match policies(work, daemon_set).guard(daemon_set, pinned) {
         Err(unguarded) => Remembered::Unguarded(explain(work, daemon_set, &unguarded)),
         Ok(RolloutGuard::Rendered) if work.latest.spec.engine == Engine::Argo && lower(work, daemon_set) => {
@@ -145,7 +145,21 @@ fn policies(work: &Work<'_>, daemon_set: &DaemonSet) -> Policies {
 
 /// What keeps the first step small as the release is written now.
 fn guard(work: &Work<'_>, child: &Live, daemon_set: &DaemonSet) -> Result<RolloutGuard, Unguarded> {
-    policies(work, daemon_set).guard(daemon_set, keeps_the_first_step_small(&child.object))
+    policies(work, daemon_set).guard(daemon_set, keeps_the_first_step_small(&child.object, Some(&daemon_set.name)))
+}
+
+/// What keeps the first step small now: what did when a rollout ended may have gone.
+pub(crate) fn guard_now(work: &Work<'_>, record: &RolloutRecord) -> Option<RolloutGuard> {
+    let (namespace, name) = record.daemon_set.split_once('/')?;
+    let is_it = |key: &ObjectKey| key.namespace == namespace && key.name == name;
+    let seen = work.snapshot.daemon_sets.iter().find(|(key, _)| is_it(key)).and_then(|(_, sight)| sight.daemon_set());
+    let component = work.newest(&record.component).and_then(|component| work.child(component));
+    let (Some(daemon_set), Some(child)) = (seen, component) else { return record.guard };
+    match guard(work, child, daemon_set) {
+        Ok(guard) => Some(guard),
+        Err(Unguarded::NoPolicy) => Some(RolloutGuard::Unguarded),
+        Err(Unguarded::Mismatch) => record.guard,
+    }
 }
 
 /// Whether a policy of the guard acts wherever a component has DaemonSets.

@@ -20,6 +20,8 @@ pub struct Needs {
     pub as_windlass: BTreeSet<ObjectKey>,
     /// DaemonSets behind a canary, as Windlass itself.
     pub daemon_sets: BTreeMap<ObjectKey, Depth>,
+    /// Those of them that are to be read now, and not as a watch last told of them.
+    pub fresh: BTreeSet<ObjectKey>,
     /// Namespaces of which the canary guard's policies are to be known.
     pub guarded: BTreeSet<String>,
     /// What accounts have to be allowed to do for an uninstall.

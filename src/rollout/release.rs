@@ -15,7 +15,7 @@ use crate::api::wellknown::{
     ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_IN_CLUSTER, ARGO_TRACKING_ID, FLUX_RECONCILE,
 };
 use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
-use crate::engine::{Manifest, ObjectKey, keeps_the_first_step_small, observe, pinned};
+use crate::engine::{Manifest, ObjectKey, observe, pinned, pinned_names};
 use crate::ready::owned;
 use crate::ready::release::{Release, ReleaseState, Wanted};
 
@@ -112,8 +112,12 @@ pub(crate) fn form_beside<'c>(
     live: Option<&Live>,
 ) -> Option<Cow<'c, Map<String, Value>>> {
     let stored = component.manifests.last()?;
-    let is_pinned = |live: &Live| keeps_the_first_step_small(&live.object);
-    Some(match component.canary.as_ref().filter(|_| live.is_some_and(is_pinned)) {
+    let is_pinned = |release: &Map<String, Value>| !pinned_names(release).is_empty();
+    let states_it = match is_pinned(stored) {
+        true => !component.adopted,
+        false => live.is_some_and(|live| is_pinned(&live.object)),
+    };
+    Some(match component.canary.as_ref().filter(|_| states_it) {
         Some(canary) => Cow::Owned(pinned(&Manifest::from_record(stored.clone()), canary).into_map()),
         None => Cow::Borrowed(stored),
     })

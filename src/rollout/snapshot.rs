@@ -38,6 +38,8 @@ pub struct Snapshot {
     pub objects: BTreeMap<ObjectKey, Lookup>,
     /// DaemonSets behind a canary that [`super::needs()`] asked for.
     pub daemon_sets: BTreeMap<ObjectKey, Sight>,
+    /// Why the last write to a DaemonSet, by `<namespace>/<name>`, was not made.
+    pub refusals: BTreeMap<String, String>,
     /// The canary guard's policies, by namespace of what is installed.
     pub policies: BTreeMap<String, Policies>,
     /// What accounts may do, as far as [`super::needs()`] asked and it is known.

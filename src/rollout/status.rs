@@ -1,11 +1,13 @@
 //! `Package.status`: a view of the revisions and children.
 
+use super::canaries;
 use super::clock::Now;
 use super::headline::Headline;
 use super::snapshot::Snapshot;
 use super::work::Work;
 use crate::api::{
     Attempted, Blocker, ComponentRecord, ComponentState, ComponentStatus, PackageStatus, RevisionPhase, RolloutRecord,
+    RolloutStatus,
 };
 
 /// The status of a Package that has a revision.
@@ -17,7 +19,9 @@ pub(crate) fn of(work: &Work<'_>, headline: &Headline, open: Option<(&str, &str)
     status.attempted = Some(Attempted { version: work.latest.spec.version.clone(), revision: work.latest.number() });
     status.engine = Some(work.latest.spec.engine);
     status.components = components(work, open);
-    status.rollouts = work.status.rollouts.iter().chain(&work.overtaken).map(RolloutRecord::status).collect();
+    let guarded =
+        |record: &RolloutRecord| RolloutStatus { guard: canaries::guard_now(work, record), ..record.status() };
+    status.rollouts = work.status.rollouts.iter().chain(&work.overtaken).map(guarded).collect();
     status.last_handled_retry = work.status.last_handled_retry.clone();
     status.last_handled_rollback = work.status.last_handled_rollback.clone();
     status

@@ -14,7 +14,7 @@ use super::{adopt, canaries, compile, operation, release};
 use crate::api::{
     Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase, RolloutRecord,
 };
-use crate::engine::{Manifest, ObjectKey, in_place, pinned};
+use crate::engine::{Manifest, ObjectKey, in_place, pinned, pinned_names};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
 use crate::ready::release::Release;
@@ -215,10 +215,13 @@ impl<'a> Work<'a> {
     }
 
     /// A release as it is written now: where no policy of the guard acts on its
-    /// DaemonSets, it states a budget of 1 itself.
+    /// DaemonSets, or it did so when it was rendered, it states a budget of 1 itself.
     pub fn guarded(&self, component: &RecordedComponent, manifest: Manifest) -> Manifest {
+        let states_it = !pinned_names(manifest.as_map()).is_empty();
         match &component.canary {
-            Some(canary) if !canaries::is_guarded(self, component, canary) => pinned(&manifest, canary),
+            // What was taken over is kept as it was written by its author.
+            Some(_) if states_it && component.adopted => manifest,
+            Some(canary) if states_it || !canaries::is_guarded(self, component, canary) => pinned(&manifest, canary),
             Some(_) | None => manifest,
         }
     }

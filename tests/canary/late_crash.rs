@@ -6,6 +6,7 @@ use windlass::api::{Canary, RolloutMode, RolloutPhase, RolloutReason};
 use windlass::sim::chart::{Fate, PodBehaviour, Script};
 
 use crate::rollout::{Rollout, key};
+use crate::watches::Lags;
 
 const NODES: usize = 50;
 
@@ -82,4 +83,35 @@ fn crashes_after_the_soak_stop_the_steps() {
     let strategy = &rollout.world.store.get(&key()).unwrap()["spec"]["updateStrategy"];
     assert_eq!(strategy["type"], "OnDelete");
     assert!(bad(&rollout) < NODES / 2 + 10, "{} of {NODES}", bad(&rollout));
+}
+
+/// The watch of pods may be dead for minutes, and nothing tells of it: before more pods go
+/// the canary is asked for anew.
+#[test]
+fn a_crash_that_no_watch_has_told_of_yet_costs_one_node() {
+    let mut script = Script::default();
+    script.pods_behave("agent:2", "*", Fate::CrashesAfter(30_000));
+    let canary = Canary { soak: Some("20s".into()), max_restarts: Some(0), ..Canary::default() };
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+    let mut rollout = Rollout::new(canary, true, 20, strategy, script);
+    rollout.watch(Lags { pods: 40_000, ..Lags::default() });
+    rollout.upgrade("2");
+    rollout.play(600_000);
+    let replaced = rollout.pods().values().filter(|(image, _)| image == "agent:2").count();
+    assert_eq!((replaced, rollout.record.phase), (1, RolloutPhase::Failed), "{}", rollout.tell());
+}
+
+/// What the engine has applied is seen by a watch of its own, which may be sooner.
+#[test]
+fn a_rollout_does_not_end_before_its_template_was_seen() {
+    let canary = Canary { soak: Some("1s".into()), ..Canary::default() };
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
+    let mut rollout = Rollout::new(canary, true, 3, strategy, Script::default());
+    rollout.watch(Lags { daemon_sets: 12_000, ..Lags::default() });
+    let before = rollout.told.len();
+    rollout.upgrade("2");
+    rollout.play(600_000);
+    let ends = rollout.told[before..].iter().filter(|told| told.record.phase == RolloutPhase::Successful);
+    assert_eq!(ends.count(), 1, "{}", rollout.tell());
+    assert!(rollout.pods().values().all(|(image, _)| image == "agent:2"), "{}", rollout.tell());
 }

@@ -22,7 +22,7 @@ fn generation_check_skipped(seen: &mut Observation, _: &mut RolloutRecord, _: &m
 
 /// A pod counts as ready whatever its node does and its condition says.
 fn readiness_of_containers(seen: &mut Observation, _: &mut RolloutRecord, _: &mut Settings) {
-    seen.nodes.values_mut().for_each(|node| node.ready = true);
+    std::sync::Arc::make_mut(&mut seen.nodes).values_mut().for_each(|node| node.ready = true);
     for pod in seen.pods.iter_mut().filter(|pod| pod.phase == "Running") {
         pod.ready = true;
     }

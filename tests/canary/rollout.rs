@@ -2,6 +2,7 @@
 //! as the controller does: late, under their conditions, and again after a kill.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -205,7 +206,7 @@ impl Rollout {
             daemon_set: seen.list("DaemonSet").map(|(_, object)| DaemonSet::read(object)).next(),
             revisions: seen.list("ControllerRevision").map(|(_, object)| Revision::read(object)).collect(),
             pods: seen.list("Pod").map(|(_, object)| Pod::read(object)).collect(),
-            nodes: seen.list("Node").map(|(key, object)| (key.name.clone(), Node::read(object))).collect(),
+            nodes: Arc::new(seen.list("Node").map(|(key, object)| (key.name.clone(), Node::read(object))).collect()),
         }
     }
 
@@ -256,6 +257,9 @@ impl Rollout {
         if self.looks_left == 0 {
             return;
         }
+        if windlass::canary::is_about_to_end(&self.record) {
+            self.watches.note(&key(), &self.world.store);
+        }
         let (mut seen, mut settings, mut record) = (self.observe(), self.settings(), self.record.clone());
         if let Some(distortion) = self.distortion {
             distortion(&mut seen, &mut record, &mut settings);
@@ -296,6 +300,14 @@ impl Rollout {
         match action {
             Action::Label(label) => panic!("a decision puts no label: {label:?}"),
             Action::Steer(steering) => {
+                let pods: Vec<Pod> = self.world.store.list("Pod").map(|(_, pod)| Pod::read(pod)).collect();
+                if steering
+                    .proof
+                    .as_ref()
+                    .is_some_and(|proof| !proof.holds(&pods) && !self.untested && self.distortion.is_none())
+                {
+                    return Err(Refusal::Conflict);
+                }
                 let mut patch = steering.json_patch().as_array().cloned().unwrap();
                 if self.untested {
                     patch.retain(|step| step["op"] != "test");

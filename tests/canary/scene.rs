@@ -1,5 +1,6 @@
 //! A DaemonSet, its pods and nodes, put up by hand.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -211,7 +212,9 @@ impl Scene {
             daemon_set: (!self.daemon_set.is_null()).then(|| DaemonSet::read(&map(&self.daemon_set))),
             revisions: self.revisions.iter().map(|revision| Revision::read(&map(revision))).collect(),
             pods: self.pods.iter().map(|pod| Pod::read(&map(pod))).collect(),
-            nodes: self.nodes.iter().map(|node| Node::read(&map(node))).map(|node| (node.name.clone(), node)).collect(),
+            nodes: Arc::new(
+                self.nodes.iter().map(|node| Node::read(&map(node))).map(|node| (node.name.clone(), node)).collect(),
+            ),
         }
     }
 

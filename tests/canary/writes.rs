@@ -35,6 +35,30 @@ fn a_raise_is_tested_against_what_was_seen() {
     );
 }
 
+/// Pods are seen by a watch, which may be late: none that was seen to be well may be
+/// worse when more of them are let go.
+#[rstest]
+#[case::as_it_was(|_: &mut serde_json::Value| {}, true)]
+#[case::not_ready(|pod: &mut serde_json::Value| pod["status"]["conditions"][0]["status"] = "False".into(), false)]
+#[case::restarted(|pod: &mut serde_json::Value| pod["status"]["containerStatuses"] = json!([{"restartCount": 1}]), false)]
+#[case::going(|pod: &mut serde_json::Value| pod["metadata"]["deletionTimestamp"] = "now".into(), false)]
+#[case::another_one(|pod: &mut serde_json::Value| pod["metadata"]["uid"] = "other".into(), false)]
+fn a_raise_wants_the_canary_as_it_was_seen(#[case] change: fn(&mut serde_json::Value), #[case] holds: bool) {
+    let mut scene = soaked(RolloutMode::Strict);
+    let raise = scene.look();
+    let proof = steering(&raise).proof.clone().unwrap();
+    change(scene.pods.last_mut().unwrap());
+    assert_eq!(proof.holds(&scene.observe().pods), holds);
+}
+
+#[test]
+fn a_freeze_wants_no_proof() {
+    let mut scene = soaked(RolloutMode::Strict);
+    scene.settle();
+    scene.put("n2", "new", State::Waiting("ErrImagePull", 0));
+    assert_eq!(steering(&scene.look()).proof, None);
+}
+
 #[test]
 fn a_freeze_is_tested_against_the_uid_alone() {
     let mut scene = soaked(RolloutMode::Strict);

@@ -181,6 +181,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
         unreadable: Vec::new(),
         others: Vec::new(),
         daemon_sets: BTreeMap::new(),
+        refusals: BTreeMap::new(),
         policies: BTreeMap::new(),
         rights: BTreeMap::new(),
         package: PackageView {

@@ -3,7 +3,7 @@
 
 use rstest::rstest;
 use serde_json::{Value, json};
-use windlass::api::{Engine, RolloutPhase, RolloutReason};
+use windlass::api::{Engine, RolloutGuard, RolloutPhase, RolloutReason};
 use windlass::sim::chart::{Fate, Outcome, Script, Template};
 use windlass::sim::guard::Policy;
 use windlass::sim::store::Expected;
@@ -376,4 +376,68 @@ fn a_version_that_says_that_it_failed_is_not_rolled_out_further() {
     play.patch(&key(), json!({"metadata": {"annotations": {"says": "it failed"}}}));
     play.rehearsal.run_for(60_000);
     assert_eq!((play.reason("app").as_str(), old(&play)), ("UpgradeFailed", NODES - 1), "{}", play.tell());
+}
+
+/// Admission, or a right that is missing: time in which nothing may be written is nobody's
+/// failure.
+#[rstest]
+#[case::the_raise(60_000)]
+#[case::the_first_pod(0)]
+fn a_write_that_is_refused_fails_no_rollout(#[case] soak: u64) {
+    let canary = json!({"soak": format!("{}s", soak / 1000), "timeout": "60s", "progressDeadline": "60s"});
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), canary.clone());
+    play.commit("app", agents("2.0.0", canary));
+    play.rehearsal.run_for(soak / 2);
+    play.rehearsal.faults.rollouts_refused = Some("a webhook says no".into());
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.tell());
+    assert!(old(&play) >= NODES - 1);
+    play.rehearsal.faults.rollouts_refused = None;
+    play.until_ready("app");
+    assert_eq!(old(&play), 0);
+}
+
+/// An upgrade of the engine that is seen sooner than the DaemonSet which it has changed.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn what_depends_on_a_rollout_waits_until_it_was_seen(#[case] engine: Engine) {
+    let canary = json!({"soak": "5s"});
+    let mut play = installed(engine, &[Policy::Strict], script(), canary.clone());
+    play.rehearsal.faults.lag.insert("DaemonSet".into(), 12_000);
+    let position = play.position();
+    play.commit("app", agents("2.0.0", canary));
+    play.until_ready("app");
+    let log: Vec<_> = play.changes_since(position).collect();
+    let after = log.iter().position(|change| change.key.name == "app-after" && change.actor == "windlass").unwrap();
+    let last = log.iter().rposition(|change| {
+        change.key.kind == "Pod" && at(&change.object, "/spec/containers/0/image") == "agent:1.0.0"
+    });
+    assert!(last.unwrap() < after, "{}", play.tell());
+}
+
+/// Which guard is told is that of now, and not that of the last rollout.
+#[test]
+fn a_guard_that_has_gone_is_told_no_more() {
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), json!({"soak": "1s"}));
+    play.rehearsal.run_for(60_000);
+    assert_eq!(play.status("app").rollouts[0].guard, Some(RolloutGuard::AdmissionStrict));
+    play.rehearsal.world.store.policies.clear();
+    play.rehearsal.run_for(900_000);
+    assert_eq!(play.status("app").rollouts[0].guard, Some(RolloutGuard::Rendered));
+    play.rehearsal.world.store.policies.insert(Policy::Strict);
+    play.rehearsal.run_for(900_000);
+    assert_eq!(play.status("app").rollouts[0].guard, Some(RolloutGuard::AdmissionStrict));
+}
+
+/// A policy that is installed, or goes, between two rollouts: the label follows.
+#[test]
+fn the_label_follows_the_policy_that_is_there() {
+    let mut play = installed(Engine::Flux, &[Policy::Compat], script(), json!({"soak": "1s"}));
+    play.rehearsal.run_for(60_000);
+    assert_eq!(labelled(&play, "agent").as_deref(), Some("compat"));
+    play.rehearsal.world.store.policies.insert(Policy::Strict);
+    play.rehearsal.run_for(900_000);
+    assert_eq!(labelled(&play, "agent").as_deref(), Some("strict"));
+    assert_eq!(play.status("app").rollouts[0].guard, Some(RolloutGuard::AdmissionStrict));
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::names;
 use crate::api::Canary;
-use crate::engine::{CanaryGuard, Manifest, keeps_the_first_step_small};
+use crate::engine::{CanaryGuard, Manifest, pinned_names};
 use crate::package::definition::Component;
 
 /// With a `target`, the name in a patch is not looked at.
@@ -94,10 +94,14 @@ fn one_at_a_time(canary: &Canary) -> impl Iterator<Item = Patch> {
 /// is another one. Any other object is returned as it is.
 pub fn pinned(release: &Manifest, canary: &Canary) -> Manifest {
     let mut result = release.clone();
-    if release.kind() != "HelmRelease" || keeps_the_first_step_small(release.as_map()) {
+    let there = pinned_names(release.as_map());
+    let mut more = one_at_a_time(canary)
+        .filter(|patch| !there.contains(&None) && !there.contains(&patch.target.name))
+        .map(|patch| json!(patch))
+        .peekable();
+    if release.kind() != "HelmRelease" || more.peek().is_none() {
         return result;
     }
-    let more = one_at_a_time(canary).map(|patch| json!(patch));
     let spec = result.map_mut().entry("spec").or_insert_with(|| Map::new().into());
     let Some(renderers) = spec.as_object_mut().map(|spec| spec.entry("postRenderers").or_insert_with(|| json!([])))
     else {
@@ -114,6 +118,7 @@ pub fn pinned(release: &Manifest, canary: &Canary) -> Manifest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::keeps_the_first_step_small;
 
     fn release(renderers: Value) -> Manifest {
         let object = json!({"kind": "HelmRelease", "spec": {"releaseName": "a", "postRenderers": renderers}});
@@ -128,7 +133,32 @@ mod tests {
         let renderers = result.get(&["spec", "postRenderers"]).unwrap();
         assert_eq!((renderers.as_array().unwrap().len(), &renderers[0]), (2, &theirs));
         assert_eq!(renderers[1]["kustomize"]["patches"][0]["target"]["name"], "a\\.b");
-        assert!(keeps_the_first_step_small(result.as_map()));
+        assert!(keeps_the_first_step_small(result.as_map(), Some("a.b")));
         assert_eq!(pinned(&result, &canary), result, "once is enough");
+    }
+
+    /// A version that comes back was rendered for the DaemonSets that were named then.
+    #[test]
+    fn a_pin_of_another_daemon_set_is_none() {
+        let named = |names: &[&str]| Canary {
+            daemon_sets: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..Canary::default()
+        };
+        let of_one = pinned(&release(json!([])), &named(&["a"]));
+        assert!(!keeps_the_first_step_small(of_one.as_map(), Some("b")));
+        let of_both = pinned(&of_one, &named(&["a", "b"]));
+        for name in ["a", "b"] {
+            assert!(keeps_the_first_step_small(of_both.as_map(), Some(name)), "{of_both:?}");
+        }
+        let of_all = pinned(&of_one, &named(&[]));
+        assert!(keeps_the_first_step_small(of_all.as_map(), Some("c")));
+        assert_eq!(pinned(&of_all, &named(&["d"])), of_all);
+    }
+
+    #[test]
+    fn a_share_that_begins_like_the_pin_is_none() {
+        let patch = ONE_AT_A_TIME.replace("maxUnavailable: 1", "maxUnavailable: 15%");
+        let theirs = json!({"kustomize": {"patches": [{"target": {"kind": "DaemonSet"}, "patch": patch}]}});
+        assert!(!keeps_the_first_step_small(release(json!([theirs])).as_map(), Some("a")));
     }
 }

@@ -1,14 +1,14 @@
 //! DaemonSets outside of their component's turn: kept, held, retried, let go.
 
 use super::places::{Places, ever, former, id, is_of, kept_up, places};
-use super::settings;
 use super::step::{Circumstances, forget_others, hold, step, step_all};
 use super::whose::is_applied_by;
+use super::{label, settings};
 use crate::api::wellknown::ANNOTATION_FORCE_DELETE;
 use crate::api::{Blocker, ComponentState, Reason, RecordedComponent, RevisionPhase, RolloutPhase, RolloutRecord};
 use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Pace;
-use crate::canary::{self, Calm, Sight};
+use crate::canary::{self, Calm, Settings, Sight};
 use crate::engine::ObjectKey;
 use crate::rollout::decision::Action;
 use crate::rollout::live::Live;
@@ -76,6 +76,7 @@ pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
         }
         let Places::Known(keys) = places(child, component) else { continue };
         step_all(work, component, &keys, &settings, Circumstances { released: true, paused: false });
+        keys.iter().for_each(|key| keep_labelled(work, child, key, &settings));
         forget_others(work, component, &keys);
     }
     for component in components {
@@ -88,6 +89,13 @@ pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
         .map(|component| component.name.clone())
         .collect();
     work.status.rollouts.retain(|record| named.contains(&record.component));
+}
+
+/// Which policy there is may change while nothing is rolled out.
+fn keep_labelled(work: &mut Work<'_>, child: &Live, key: &ObjectKey, settings: &Settings) {
+    if let Some(daemon_set) = guarded(work, child, key) {
+        label(work, settings, daemon_set);
+    }
 }
 
 /// The same while the package is in the middle of something, for whatever that does

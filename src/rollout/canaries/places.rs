@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::api::{RecordedComponent, RolloutRecord};
-use crate::canary::Calm;
+use crate::canary::{self, Calm};
 use crate::engine::ObjectKey;
 use crate::rollout::live::Live;
 use crate::rollout::needs::{Depth, Needs, is_moving};
@@ -54,6 +54,11 @@ pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
             needs.daemon_sets.entry(key).or_insert(Depth::Alone);
         });
     }
+    let about_to_end = |key: &&ObjectKey| {
+        let of_it = |record: &&RolloutRecord| record.daemon_set == id(key);
+        latest.status.rollouts.iter().filter(of_it).any(canary::is_about_to_end)
+    };
+    needs.fresh = needs.daemon_sets.keys().filter(about_to_end).cloned().collect();
     if let Ok(definition) = &snapshot.package.definition {
         let canaried = definition.components.iter().filter(|component| component.canary.is_some());
         needs.guarded.extend(canaried.map(|component| component.namespace.to_string()));

@@ -146,8 +146,26 @@ fn consider(
         // A first install is tried again until it succeeds.
         forgiving: work.latest.spec.base.is_none() && !work.status.succeeded,
     };
-    let decision = canary::decide(&seen, before, settings, moment);
-    Considered::Decided(seen, Box::new(decision))
+    let Some(refusal) = work.snapshot.refusals.get(&id(key)) else {
+        return Considered::Decided(seen.clone(), Box::new(canary::decide(&seen, before, settings, moment)));
+    };
+    let decision = canary::decide(&seen, &standing_still(work, before), settings, moment);
+    Considered::Decided(seen, Box::new(refused(work, decision, refusal)))
+}
+
+/// What is to be done was refused when it was last tried: until it is done no clock
+/// runs, and that is what is waited for.
+fn refused(work: &Work<'_>, mut decision: Decision, refusal: &str) -> Decision {
+    if decision.action.is_none() {
+        return decision;
+    }
+    decision.record.pause(work.now);
+    if let canary::Standing::Waiting(_) = decision.standing {
+        decision.record.reason = Some(RolloutReason::Refused);
+        decision.record.message = Some(refusal.to_owned());
+        decision.standing = canary::Standing::Waiting(refusal.to_owned());
+    }
+    decision
 }
 
 /// Does what was decided; `None`: it is done. Time in which nothing can be said or

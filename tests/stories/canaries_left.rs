@@ -1,0 +1,102 @@
+//! DaemonSets that Windlass lets go: whatever happens, none is left under the guard, and
+//! none goes on unjudged.
+
+use rstest::rstest;
+use serde_json::json;
+use windlass::api::Engine;
+use windlass::canary::Sight;
+use windlass::sim::chart::Outcome;
+use windlass::sim::guard::Policy;
+
+use crate::canaries::{NODES, agents, budgets, images, installed, key, most_down, script};
+use crate::play::{Play, at, component, package, package_key};
+
+fn label(play: &Play) -> Option<String> {
+    at(play.object(&key()).unwrap(), "/metadata/labels/windlass.dev~1canary").as_str().map(str::to_owned)
+}
+
+fn orphan(play: &mut Play) {
+    play.patch(&package_key("app"), json!({"spec": {"deletionPolicy": "Orphan"}}));
+    play.delete("app");
+}
+
+/// The guard is there until the template has come: it is what keeps the first step small.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_canary_that_goes_with_a_new_version_keeps_the_first_step_small(#[case] engine: Engine) {
+    let mut play = installed(engine, &[Policy::Strict], script(), json!({}));
+    play.rehearsal.run_for(60_000);
+    let position = play.position();
+    play.commit("app", package("2.0.0", vec![component("agent", "2.0.0", &[])]));
+    play.until_ready("app");
+    assert_eq!(label(&play), None);
+    assert!(budgets(&play, position).starts_with(&["frozen".into(), "1".into()]), "{}", play.tell());
+    // From then on Argo CD wants the chart's own budget.
+    assert!(engine == Engine::Argo || most_down(&play, position) == 1, "{}", play.tell());
+    assert_eq!(images(&play), vec!["agent:2.0.0"; NODES]);
+}
+
+/// What a revision does not have any more runs until that has ended well.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_component_that_was_removed_and_still_runs_is_let_go_with_its_package(#[case] engine: Engine) {
+    let mut play = installed(engine, &[Policy::Strict], script(), json!({}));
+    play.rehearsal.world.script.behave("after", "2.0.0", Outcome::Hangs, 1000);
+    play.commit("app", package("2.0.0", vec![component("after", "2.0.0", &[])]));
+    play.rehearsal.run_for(60_000);
+    assert_eq!(label(&play).as_deref(), Some("strict"));
+    orphan(&mut play);
+    play.until_gone("app");
+    assert_eq!(label(&play), None, "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_daemon_set_that_an_uninstall_keeps_is_let_go(#[case] engine: Engine) {
+    let mut play = installed(engine, &[Policy::Strict], script(), json!({}));
+    play.patch(&key(), json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}));
+    play.rehearsal.run_for(60_000);
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(label(&play), None, "{}", play.tell());
+}
+
+/// Its rights went with it, in one directory: nobody could lift the guard later.
+#[test]
+fn a_daemon_set_that_may_not_be_read_any_more_is_waited_for() {
+    let mut play = installed(Engine::Flux, &[Policy::Strict], script(), json!({}));
+    play.rehearsal.faults.distortion = Some(|snapshot| {
+        snapshot.daemon_sets.values_mut().for_each(|sight| *sight = Sight::Denied("grant it".into()));
+    });
+    orphan(&mut play);
+    play.rehearsal.run_for(600_000);
+    assert!(play.message("app").contains("grant it"), "{}", play.message("app"));
+    let blocked = play.status("app").blocked_by;
+    assert_eq!((blocked[0].kind.as_str(), blocked[0].name.as_str()), ("DaemonSet", "agent"));
+    play.annotate("app", "windlass.dev/force-delete", "true");
+    play.until_gone("app");
+}
+
+/// A package that is being deleted may wait for hours for those that require it.
+#[test]
+fn a_rollout_stands_still_while_its_package_waits_to_be_deleted() {
+    let canary = json!({"mode": "Compat", "steps": ["1"], "soak": "5s"});
+    let mut play = installed(Engine::Flux, &[Policy::Compat], script(), canary.clone());
+    let mut requirer = package("1.0.0", vec![component("other", "1.0.0", &[])]);
+    requirer["requires"] = json!([{"package": "app", "version": ">=1.0.0"}]);
+    play.commit("requirer", requirer);
+    play.until_ready("requirer");
+    play.commit("app", agents("2.0.0", canary));
+    play.rehearsal.run_for(15_000);
+    play.delete("app");
+    play.rehearsal.run_for(10_000);
+    let old = |play: &Play| images(play).iter().filter(|image| *image == "agent:1.0.0").count();
+    let left = old(&play);
+    assert!(left > 0 && left < NODES, "{left}");
+    play.rehearsal.run_for(600_000);
+    assert_eq!(old(&play), left, "{}", play.tell());
+    assert!(play.message("app").contains("required by"), "{}", play.message("app"));
+}
