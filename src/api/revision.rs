@@ -429,6 +429,9 @@ pub struct HookRecord {
     /// When its end was seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
+    /// uid of the object that runs it, once it was seen: without it the run is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
 }
 
 /// What a Package looked like when its deletion was first seen.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use super::clock::Clock as _;
 use super::live::Live;
-use super::release;
+use super::operation;
+use super::release::{self, Look};
 use super::volumes;
 use super::work::Work;
 use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
+use crate::engine::observe::Proof;
 use crate::ready::release::{Release, ReleaseState, Trouble};
 
 /// Where the hooks stand after one look.
@@ -117,17 +119,22 @@ fn start(work: &mut Work<'_>, hook: &RecordedComponent) {
         active_seconds: 0,
         counted_at: None,
         finished_at: None,
+        uid: None,
     };
     record.start(work.now);
     work.enter(RevisionPhase::Applying);
     put(work, record);
+    forget_proof(work, hook);
     apply(work, hook);
     work.event(false, Reason::Progressing, format!("hook {} started", hook.name));
 }
 
 fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord) -> HookStanding {
     let now = work.now;
-    let release = look(work, hook);
+    if let Some(gone) = is_gone(work, hook, record) {
+        return ended(work, record, HookOutcome::Failed, gone);
+    }
+    let Look { mut release, lacks_operation } = look(work, hook);
     if has_failed(&release) {
         return ended(work, record, HookOutcome::Failed, release.message);
     }
@@ -137,9 +144,13 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
             record.pause(now);
             return HookStanding::Suspended { name: hook.name.clone(), message: release.message };
         }
-        ReleaseState::Absent | ReleaseState::Outdated => {
-            // Recorded, but not written: the write did not happen, or somebody removed it.
+        ReleaseState::Absent => {
+            // Recorded, but not written: the write did not happen.
             apply(work, hook);
+            record.run(now);
+        }
+        ReleaseState::Outdated => {
+            release.message = format!("{}; a hook that was started is not written again", release.message);
             record.run(now);
         }
         ReleaseState::Foreign(_)
@@ -152,6 +163,9 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
     match timeout.checked_sub(record.elapsed(now)) {
         Some(left) if left > Duration::ZERO => {
             work.look_again(left);
+            if lacks_operation {
+                ask(work, hook);
+            }
             HookStanding::Waiting { name: hook.name.clone(), message: release.message }
         }
         Some(_) | None => {
@@ -176,7 +190,7 @@ fn ended(work: &mut Work<'_>, record: &mut HookRecord, outcome: HookOutcome, mes
 }
 
 fn failure_message(work: &mut Work<'_>, hook: &RecordedComponent) -> String {
-    let release = look(work, hook);
+    let release = look(work, hook).release;
     if has_failed(&release) {
         return release.message;
     }
@@ -194,14 +208,46 @@ fn apply(work: &mut Work<'_>, hook: &RecordedComponent) {
 
 /// What the engine says of a hook's run. Its proof on Argo CD is kept with the
 /// components' records, under the hook's name.
-fn look(work: &mut Work<'_>, hook: &RecordedComponent) -> Release {
+fn look(work: &mut Work<'_>, hook: &RecordedComponent) -> Look {
     let mut record = work.take_record(&hook.name);
     let before = record.clone();
-    let release = work.release(hook, &mut record);
+    let look = work.release(hook, &mut record);
     if record != before {
         work.put_record(record);
     }
-    release
+    look
+}
+
+fn ask(work: &mut Work<'_>, hook: &RecordedComponent) {
+    let mut record = work.take_record(&hook.name);
+    operation::ask(work, hook, &mut record);
+    work.put_record(record);
+}
+
+/// What was seen of an earlier run says nothing of the one that begins.
+fn forget_proof(work: &mut Work<'_>, hook: &RecordedComponent) {
+    if let Some(mut record) = work.record(&hook.name).cloned() {
+        Proof::default().record(&mut record);
+        work.put_record(record);
+    }
+}
+
+/// Whether the object that ran a hook is not there any more: to make it again
+/// would be a second run. Remembers it once it is seen.
+fn is_gone(work: &Work<'_>, hook: &RecordedComponent, record: &mut HookRecord) -> Option<String> {
+    let child = work.child(hook);
+    match (record.uid.as_deref(), child) {
+        (Some(uid), Some(child)) if child.uid() == uid => None,
+        (Some(_), child) => {
+            let key = child.map(|child| child.key().clone()).or_else(|| release::object_key(hook))?;
+            Some(format!("{}/{} was deleted while it ran", key.kind, key.name))
+        }
+        (None, Some(child)) => {
+            record.uid = Some(child.uid().to_owned());
+            None
+        }
+        (None, None) => None,
+    }
 }
 
 /// A hook is not tried again by its engine: the first failure is its end.

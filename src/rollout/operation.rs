@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::decision::Action;
 use super::live::Live;
+use super::release::{Look, form_beside};
 use super::work::Work;
 use crate::api::wellknown::ARGO_REFRESH;
-use crate::api::{ComponentRecord, Engine};
+use crate::api::{ComponentRecord, Engine, RecordedComponent};
 use crate::engine::Manifest;
 use crate::engine::observe::{self, Need, OPERATION_TOKEN, Proof};
-use crate::ready::release::{Release, ReleaseState, Wanted};
+use crate::ready::release::Wanted;
 
 /// Pause before a failed operation is asked for again. Argo CD itself does not
 /// try again after its `retry.limit` (seen on 3.5.7).
@@ -19,25 +20,27 @@ const RETRY: Duration = Duration::from_secs(30);
 /// The same once a first install has failed as a whole.
 const RETRY_INSTALL: Duration = Duration::from_secs(300);
 
-/// What an Application says of a release; asks Argo CD for what the proof still
-/// needs.
+/// What an Application says of a component's release. Asks Argo CD for what the
+/// proof still needs, an operation excepted: what follows from this look is
+/// decided first.
 pub(crate) fn observe(
     work: &mut Work<'_>,
-    live: Option<&Live>,
+    component: &RecordedComponent,
     wanted: &Wanted<'_>,
-    taken_over: bool,
     record: &mut ComponentRecord,
-) -> Release {
-    let proof = Proof { taken_over, ..Proof::of(record) };
+) -> Look {
+    let live = work.child(component);
+    let taken_over = component.adopted && !record.moved;
+    let proof = Proof { taken_over, once: component.hook, ..Proof::of(record) };
     let found = observe::argo(live.map(|live| live.object.as_ref()), wanted, &proof);
     found.proof.record(record);
-    let (Some(live), Some(need)) = (live, found.need) else { return found.release };
-    match need {
-        Need::Refresh => work.actions.push(refresh(live)),
-        Need::Termination => work.actions.push(termination(live)),
-        Need::Operation => ask(work, live, wanted.manifest, record, &found.release),
+    match (live, found.need) {
+        (Some(live), Some(Need::Refresh)) => work.actions.push(refresh(live)),
+        (Some(live), Some(Need::Termination)) => work.actions.push(termination(live)),
+        (_, Some(Need::Operation) | None) | (None, Some(_)) => {}
     }
-    found.release
+    let lacks_operation = live.is_some() && found.need == Some(Need::Operation);
+    Look { release: found.release, lacks_operation }
 }
 
 /// A component that this revision does not write stands on the operation of the
@@ -86,9 +89,12 @@ fn termination(live: &Live) -> Action {
     Action::Patch { object: live.key().clone(), uid: live.uid().to_owned(), resource_version, patch }
 }
 
-/// Asks for an operation; after a failure only once the pause is over.
-fn ask(work: &mut Work<'_>, live: &Live, wanted: &Map<String, Value>, record: &mut ComponentRecord, release: &Release) {
-    if matches!(release.state, ReleaseState::Failed(_)) {
+/// Asks for the operation that a look found lacking; after a failure only once the
+/// pause is over.
+pub(crate) fn ask(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) {
+    let Some(live) = work.child(component) else { return };
+    let Some(wanted) = form_beside(component, Some(live)) else { return };
+    if record.token_failed {
         let pause = if work.has_failed_first_install() { RETRY_INSTALL } else { RETRY };
         let elapsed = record.token.as_deref().and_then(|token| age(work, token)).unwrap_or(pause);
         if let Some(left) = pause.checked_sub(elapsed).filter(|left| !left.is_zero()) {
@@ -97,7 +103,7 @@ fn ask(work: &mut Work<'_>, live: &Live, wanted: &Map<String, Value>, record: &m
         }
     }
     let token = new_token(work, record);
-    let operation = operation(wanted, &token);
+    let operation = operation(&wanted, &token, component.hook);
     work.actions.push(Action::Operate {
         object: live.key().clone(),
         uid: live.uid().to_owned(),
@@ -122,7 +128,7 @@ pub(crate) fn write(work: &mut Work<'_>, live: &Live, manifest: Manifest, record
         return;
     }
     let token = new_token(work, record);
-    let operation = operation(&spec, &token);
+    let operation = operation(&spec, &token, false);
     work.actions.push(written(live, spec, Some(operation)));
     Proof::default().asked(token).record(record);
 }
@@ -156,8 +162,9 @@ fn age(work: &Work<'_>, token: &str) -> Option<Duration> {
 
 /// Explicit source and revision (else a retry would take a source that was
 /// written meanwhile, at the revision of the one before), the spec's sync options
-/// and prune (Argo CD does not merge them in), and our token.
-fn operation(application: &Map<String, Value>, token: &str) -> Value {
+/// and prune (Argo CD does not merge them in), and our token. Each of Argo CD's own
+/// retries makes the objects of a hook again, so a hook has none.
+fn operation(application: &Map<String, Value>, token: &str, is_hook: bool) -> Value {
     let at = |path: &[&str]| {
         let (first, rest) = path.split_first()?;
         rest.iter().try_fold(application.get(*first)?, |value, key| value.get(*key))
@@ -175,10 +182,13 @@ fn operation(application: &Map<String, Value>, token: &str) -> Value {
     if let Some(options) = at(&["spec", "syncPolicy", "syncOptions"]) {
         sync.insert("syncOptions".into(), options.clone());
     }
-    json!({
+    let mut operation = json!({
         "initiatedBy": {"username": "windlass", "automated": true},
         "info": [{"name": OPERATION_TOKEN, "value": token}],
-        "retry": {"limit": 2, "backoff": {"duration": "2s", "factor": 2, "maxDuration": "10s"}},
         "sync": sync,
-    })
+    });
+    if !is_hook {
+        operation["retry"] = json!({"limit": 2, "backoff": {"duration": "2s", "factor": 2, "maxDuration": "10s"}});
+    }
+    operation
 }

@@ -87,15 +87,30 @@ pub(crate) fn child<'a>(snapshot: &'a Snapshot, component: &RecordedComponent) -
     snapshot.children.iter().find(|child| child.place() == place)
 }
 
+/// What one look at a release gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Where it stands.
+    pub release: Release,
+    /// Argo CD only: it goes no further without an operation that has to be asked for.
+    pub lacks_operation: bool,
+}
+
+impl From<Release> for Look {
+    fn from(release: Release) -> Self {
+        Self { release, lacks_operation: false }
+    }
+}
+
 /// What the engine says of a component's release.
-pub(crate) fn observe(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Release {
-    let Some(wanted) = Wanted::of(component) else { return absent(component) };
+pub(crate) fn observe(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Look {
+    let Some(wanted) = Wanted::of(component) else { return absent(component).into() };
     let live = work.child(component);
-    let Some(form) = form_beside(component, live) else { return absent(component) };
+    let Some(form) = form_beside(component, live) else { return absent(component).into() };
     let wanted = wanted.without(LEFT_OUT).written_as(&form);
     match work.latest.spec.engine {
-        Engine::Flux => flux(live, &wanted, record),
-        Engine::Argo => operation::observe(work, live, &wanted, component.adopted && !record.moved, record),
+        Engine::Flux => flux(live, &wanted, record).into(),
+        Engine::Argo => operation::observe(work, component, &wanted, record),
     }
 }
 

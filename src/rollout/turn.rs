@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::canaries;
 use super::clock::{Clock as _, Now};
 use super::evidence::{self, Judged};
+use super::operation;
+use super::release::Look;
 use super::work::Work;
 use super::workloads;
 use crate::api::{ComponentRecord, ComponentState, Engine, RecordedComponent};
@@ -57,7 +59,7 @@ pub(crate) fn look(
 ) -> Standing {
     let now = work.now;
     let limits = Limits { timeout: limits.timeout.saturating_add(canaries::allowance(work, component)), ..limits };
-    let release = work.release(component, record);
+    let Look { release, lacks_operation } = work.release(component, record);
     record.attempts = release.attempts;
     let state = release.state.clone();
     let standing = of_release(work, component, record, release, limits);
@@ -90,7 +92,12 @@ pub(crate) fn look(
         (standing, Gate::Verified | Gate::Release) => standing,
     };
     record.run(now);
-    settle(work, record, standing, limits, now)
+    let standing = settle(work, record, standing, limits, now);
+    // What has failed is asked for once more only where nothing else is to be done.
+    if lacks_operation && (!matches!(standing, Standing::Failed(_)) || work.has_failed_first_install()) {
+        operation::ask(work, component, record);
+    }
+    standing
 }
 
 /// Where the release alone stands.

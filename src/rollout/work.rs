@@ -17,7 +17,6 @@ use crate::api::{
 use crate::engine::{Manifest, ObjectKey, in_place, pinned, pinned_names};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
-use crate::ready::release::Release;
 
 /// What is being decided about the latest revision.
 pub(crate) struct Work<'a> {
@@ -136,7 +135,7 @@ impl<'a> Work<'a> {
     }
 
     /// What the engine says of a component's release.
-    pub fn release(&mut self, component: &RecordedComponent, record: &mut ComponentRecord) -> Release {
+    pub fn release(&mut self, component: &RecordedComponent, record: &mut ComponentRecord) -> release::Look {
         release::observe(self, component, record)
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Argo {
     noticed: BTreeMap<Key, Noticed>,
     /// Source that the operation under way works on.
     at_work: BTreeMap<Key, Value>,
+    /// Applications whose operation has started its hooks.
+    hooks_started: BTreeSet<Key>,
     /// Objects of an Application that are to be kept, as its last comparison saw
     /// them: a deletion is decided from that.
     kept: BTreeMap<Key, BTreeSet<Key>>,
@@ -69,6 +71,7 @@ impl World {
         if change.verb == Verb::Deleted {
             self.argo.noticed.remove(key);
             self.argo.at_work.remove(key);
+            self.argo.hooks_started.remove(key);
             self.argo.kept.remove(key);
             return;
         }

@@ -8,6 +8,13 @@ use serde_json::{Map, Value, json};
 use super::json;
 use super::store::Key;
 
+const HELM_HOOK: &str = "helm.sh/hook";
+
+/// Whether an object is a Helm hook.
+pub(crate) fn is_hook(object: &Map<String, Value>) -> bool {
+    !json::text(object, &["metadata", "annotations", HELM_HOOK]).is_empty()
+}
+
 /// One object that a chart renders. `{release}`, `{version}` and `{values}` (their
 /// digest) are replaced in its name and in the texts of its spec.
 #[derive(Clone, Debug)]
@@ -22,6 +29,8 @@ pub struct Template {
     pub namespace: Option<String>,
     /// Spec.
     pub spec: Value,
+    /// Whether it is a Helm hook that runs before anything else is applied.
+    pub hook: bool,
 }
 
 impl Template {
@@ -47,9 +56,21 @@ impl Template {
         Self::new("batch/v1", "Job", "{release}", spec)
     }
 
+    /// The same as a Helm hook (`pre-install`, `pre-upgrade`).
+    pub fn hook_job() -> Self {
+        Self { hook: true, ..Self::job() }
+    }
+
     /// Any other object.
     pub fn new(api_version: &str, kind: &str, name: &str, spec: Value) -> Self {
-        Self { api_version: api_version.into(), kind: kind.into(), name: name.into(), namespace: None, spec }
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+            namespace: None,
+            spec,
+            hook: false,
+        }
     }
 
     pub(crate) fn render(&self, namespace: &str, release: &str, version: &str, config: &str) -> Map<String, Value> {
@@ -62,6 +83,9 @@ impl Template {
         if !is_cluster_scoped(&self.kind) {
             let namespace = self.namespace.as_deref().unwrap_or(namespace);
             json::set(&mut object, &["metadata", "namespace"], namespace.into());
+        }
+        if self.hook {
+            json::set(&mut object, &["metadata", "annotations", HELM_HOOK], "pre-install,pre-upgrade".into());
         }
         object.insert("spec".into(), filled(&self.spec, &fill));
         object
@@ -245,7 +269,9 @@ pub struct Operator {
     /// What it says of its resource, where that is written out in full; then
     /// `care` and `stays_true` do not count.
     pub told: Option<Told>,
-    /// Whether the condition Available stays True while it works.
+    /// The condition that it reports.
+    pub condition: String,
+    /// Whether that condition stays True while it works.
     pub stays_true: bool,
     /// What it does at which version; reports at all others.
     pub care: BTreeMap<String, Care>,
@@ -262,6 +288,7 @@ impl Operator {
             takes,
             resource: None,
             told: None,
+            condition: "Available".into(),
             stays_true: true,
             care: BTreeMap::new(),
         }
@@ -312,6 +339,8 @@ pub struct Script {
     pub stuck_uninstalls: BTreeSet<String>,
     /// Releases and versions whose synchronisation by Argo CD never ends.
     pub hanging_syncs: BTreeSet<(String, String)>,
+    /// Whether a sync window of Argo CD's project lets nothing be synchronised.
+    pub sync_window: bool,
     /// Operators.
     pub operators: Vec<Operator>,
     /// The Git repository, oldest commit first; its branch is at the last.

@@ -239,7 +239,12 @@ fn of_object(kind: &str, object: &Map<String, Value>) -> Readiness {
         "Job" if conditions::is_true(object, "Failed") => Readiness::Failed,
         "Job" if conditions::is_true(object, "Complete") => Readiness::Ready,
         "Job" => Readiness::Waiting,
-        // What has no conditions that kstatus knows counts as current.
-        _ => Readiness::Ready,
+        _ => of_resource(object),
     }
+}
+
+/// A condition Ready that is not True is waited for; what has none counts as current.
+fn of_resource(object: &Map<String, Value>) -> Readiness {
+    let ready = conditions::find(object, "Ready").map(|ready| json::text(ready, &["status"]));
+    if ready.is_some_and(|status| status != "True") { Readiness::Waiting } else { Readiness::Ready }
 }

@@ -61,7 +61,7 @@ impl World {
                 self.write_status(OPERATOR, key, |status| {
                     status.insert("phase".into(), "Deploying".into());
                 });
-                self.report(key, "False", "Deploying");
+                self.report(key, &operator, "False", "Deploying");
             }
             self.schedule(operator.takes, Task::Care(key.clone(), true));
             return;
@@ -82,17 +82,17 @@ impl World {
             }
         });
         match care {
-            Care::Reports => self.report(key, "True", "Deployed"),
-            Care::Fails => self.report(key, "False", "DeploymentFailed"),
+            Care::Reports => self.report(key, &operator, "True", "Deployed"),
+            Care::Fails => self.report(key, &operator, "False", "DeploymentFailed"),
             Care::Silent => {}
         }
     }
 
-    fn report(&mut self, key: &Key, available: &str, reason: &str) {
+    fn report(&mut self, key: &Key, operator: &Operator, value: &str, reason: &str) {
         let now = self.now();
         self.write_status(OPERATOR, key, |status| {
-            let condition =
-                Condition { type_: "Available", status: available, reason, message: "", observed_generation: None };
+            let type_ = operator.condition.as_str();
+            let condition = Condition { type_, status: value, reason, message: "", observed_generation: None };
             conditions::set(status, &condition, now);
         });
     }

@@ -441,3 +441,49 @@ fn what_was_rolled_back_and_is_not_changed_does_not_move_with_the_next_version(#
     play.rehearsal.run_for(60_000);
     assert_eq!(play.moves_since(position), ["app-z"], "{}", play.tell());
 }
+
+/// A window of the project holds every operation back, the first one as well as the
+/// way back: nobody has failed.
+#[test]
+fn a_sync_window_is_no_failure() {
+    let mut play = Play::new(Engine::Argo, Script::default());
+    play.commit("app", two("1.0.0"));
+    play.until_ready("app");
+    play.rehearsal.world.script.sync_window = true;
+    let mut spec = two("2.0.0");
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.rehearsal.run_for(7_200_000);
+    assert_eq!(play.reason("app"), "Suspended", "{}", play.message("app"));
+    assert!(play.message("app").contains("blocked by sync window"), "{}", play.message("app"));
+    play.rehearsal.world.script.sync_window = false;
+    play.until_ready("app");
+    assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
+}
+
+/// What failed is not tried once more when it has been told as failed, or while its
+/// way back begins.
+#[rstest]
+#[case::not_safe(false, "UpgradeFailed")]
+#[case::safe(true, "UpgradeRolledBack")]
+fn no_operation_is_asked_for_once_a_component_has_failed(#[case] safe: bool, #[case] reason: &str) {
+    let mut script = Script::default();
+    script.charts.insert("a".into(), vec![Template::hook_job(), Template::deployment()]);
+    let mut play = Play::new(Engine::Argo, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Hangs, 40_000);
+    let mut spec = package("2.0.0", vec![component("a", "2.0.0", &[])]);
+    spec["rollback"] = json!({"safe": safe});
+    spec["upgrade"] = json!({"timeout": "1h"});
+    let position = play.position();
+    play.commit("app", spec);
+    play.until("app", reason);
+    play.rehearsal.run_for(1_200_000);
+    let asked = |change: &&Change| change.actor == "windlass" && !at(&change.object, "/operation").is_null();
+    let asked = play
+        .changes_since(position)
+        .filter(asked)
+        .filter(|change| at(&change.object, "/operation/sync/source/targetRevision") == "2.0.0");
+    assert_eq!(asked.count(), 3, "{}", play.tell());
+}

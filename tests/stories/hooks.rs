@@ -3,7 +3,8 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::sim::chart::Outcome;
+use windlass::sim::chart::{Outcome, Script, Template};
+use windlass::sim::store::Expected;
 use windlass::sim::world::Part;
 use windlass::sim::{Key, Verb};
 
@@ -261,4 +262,127 @@ fn a_hook_takes_no_release_that_somebody_else_holds() {
     play.until("app", "Conflict");
     let said = "holds release migrate of hook `migrate`: remove it, or give the hook another releaseName";
     assert!(play.message("app").contains(said), "{}", play.message("app"));
+}
+
+/// A chart whose Job is a Helm hook, as those of most migrations are: Argo CD makes
+/// it again with every operation, its own retries included.
+fn helm_hook_script() -> Script {
+    let mut script = Script::default();
+    script.charts.insert("migration".into(), vec![Template::hook_job()]);
+    script
+}
+
+fn installed_with_helm_hook() -> Play {
+    let mut play = Play::new(Engine::Argo, helm_hook_script());
+    play.commit("app", spec("1.0.0", true));
+    play.until_ready("app");
+    play
+}
+
+#[test]
+fn a_helm_hook_that_fails_late_is_run_once_by_argo_cd() {
+    let mut play = installed_with_helm_hook();
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Hangs, 40_000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.until("app", "HookFailed");
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(runs(&play, position), 1, "{}", play.tell());
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 40_000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 2, "{}", play.tell());
+}
+
+#[test]
+fn a_helm_hook_that_succeeds_is_run_once_by_argo_cd() {
+    let mut play = installed_with_helm_hook();
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 40_000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 1, "{}", play.tell());
+}
+
+/// Until it begins.
+fn begun(play: &mut Play) {
+    let begun = play.rehearsal.run_until(60_000, |rehearsal| rehearsal.world.store.list("Job").next().is_some());
+    assert!(begun, "{}", play.tell());
+    play.rehearsal.run_for(2000);
+}
+
+/// Whoever takes the operation or what is told of it away: it has run.
+#[rstest]
+#[case::operation(json!({"operation": null}))]
+#[case::state(json!({"operation": null, "status": {"operationState": null}}))]
+fn a_hook_whose_operation_is_taken_away_is_not_run_again(#[case] patch: Value) {
+    let mut play = installed_with_helm_hook();
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 40_000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    begun(&mut play);
+    play.patch(&play.child("app", "migrate-2"), patch);
+    play.until("app", "HookFailed");
+    assert!(play.message("app").contains("a hook is not run a second time"), "{}", play.message("app"));
+    assert_eq!(runs(&play, position), 1, "{}", play.tell());
+}
+
+/// Nothing has run where the chart could not be had.
+#[test]
+fn a_hook_whose_chart_cannot_be_had_yet_is_asked_for_again() {
+    let mut play = installed_with_helm_hook();
+    let published = play.rehearsal.now() + 45_000;
+    play.rehearsal.world.script.published.insert(("migration".into(), "1.0.0".into()), published);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 1, "{}", play.tell());
+}
+
+/// To write it again would be to run it again.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_hook_that_somebody_deletes_while_it_runs_has_failed(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 40_000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    begun(&mut play);
+    let hook = play.child("app", "migrate-2");
+    play.rehearsal.world.store.delete("user", &hook, &Expected::default()).unwrap();
+    play.until("app", "HookFailed");
+    assert!(play.message("app").contains("app-migrate-2 was deleted while it ran"), "{}", play.message("app"));
+    assert_eq!(runs(&play, position), 1, "{}", play.tell());
+}
+
+#[rstest]
+#[case::flux(Engine::Flux, json!({"spec": {"releaseName": "another"}}))]
+#[case::argo(Engine::Argo, json!({"spec": {"source": {"helm": {"valuesObject": {"edited": true}}}}}))]
+fn a_hook_that_somebody_edits_while_it_runs_is_not_written_again(#[case] engine: Engine, #[case] patch: Value) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 40_000);
+    play.commit("app", spec("2.0.0", true));
+    begun(&mut play);
+    let hook = play.child("app", "migrate-2");
+    play.patch(&hook, patch);
+    let position = play.position();
+    play.rehearsal.run_for(60_000);
+    let written = play.changes_since(position).filter(|change| *change.key == hook && change.actor == "windlass");
+    assert_eq!(written.count(), 0, "{}", play.tell());
+    assert!(play.message("app").contains("a hook that was started is not written again"), "{}", play.message("app"));
+}
+
+/// Argo CD holds the operation back: nothing fails, and it is said.
+#[test]
+fn a_hook_in_a_sync_window_is_waited_for() {
+    let mut play = installed_with_helm_hook();
+    play.rehearsal.world.script.sync_window = true;
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.rehearsal.run_for(3_600_000);
+    assert_eq!(play.reason("app"), "Suspended", "{}", play.message("app"));
+    play.rehearsal.world.script.sync_window = false;
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 1, "{}", play.tell());
 }

@@ -42,6 +42,9 @@ pub struct Proof {
     /// The release was taken over as it runs: nothing was written that an
     /// operation would have to bring, and the comparison alone is asked for.
     pub taken_over: bool,
+    /// The release is the run of a hook: Argo CD makes its objects again with every
+    /// operation, so there is to be only one.
+    pub once: bool,
 }
 
 impl Proof {
@@ -55,6 +58,7 @@ impl Proof {
             refresh_seen: record.refresh_seen,
             attempts: record.attempts,
             taken_over: false,
+            once: false,
         }
     }
 
@@ -109,18 +113,24 @@ pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proo
         let release = release(ReleaseState::Outdated, message);
         return ArgoRelease { release, proof: proof.clone(), need: None };
     }
-    if application.annotation(SKIP_RECONCILE) == Some("true") {
+    if application.annotation(SKIP_RECONCILE).is_some_and(is_true) {
         let message = format!("{} has annotation {SKIP_RECONCILE}", name(application.object));
         let release = release(ReleaseState::Suspended, message);
         return ArgoRelease { release, proof: proof.clone(), need: None };
     }
     let proof = application.follow(proof);
-    let (state, need, message) = application.state(&proof);
+    let answer = application.state(&proof);
+    let (state, need, message) = if proof.once { application.at_most_once(&proof, answer) } else { answer };
     // Whatever Argo CD tries meanwhile, that is what has to be mended.
     let message = application.comparison_error().unwrap_or(message);
     let message = format!("{}: {message}", name(application.object));
     let release = Release { state, attempts: proof.attempts, trouble: application.trouble(&proof), message };
     ArgoRelease { release, proof, need }
+}
+
+/// What Argo CD reads as true: `strconv.ParseBool`.
+fn is_true(text: &str) -> bool {
+    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
 /// Whether a live Application has the source of the wanted one and nothing beside:
@@ -172,8 +182,8 @@ impl<'a> Application<'a> {
         let mut proof = proof.clone();
         if proof.uid.is_some() && proof.uid != uid {
             // Deleted and made again: nothing of it was seen on this object.
-            let Proof { token, attempts, taken_over, .. } = proof;
-            proof = Proof { token, attempts, taken_over, ..Proof::default() };
+            let Proof { token, attempts, taken_over, once, .. } = proof;
+            proof = Proof { token, attempts, taken_over, once, ..Proof::default() };
         }
         let shown = proof.token.as_deref().is_some_and(|token| self.operations.shows(token));
         if proof.taken_over {
@@ -218,6 +228,23 @@ impl<'a> Application<'a> {
         }
     }
 
+    /// A hook is not run again, however its operation ended, unless that ended
+    /// before anything was applied.
+    fn at_most_once(&self, proof: &Proof, (state, need, message): Answer) -> Answer {
+        let has_run = proof.uid.is_some() || self.operations.phase() != Phase::None;
+        match need {
+            Some(Need::Operation) if self.operations.has_applied_nothing() => {
+                (ReleaseState::Progressing, need, message)
+            }
+            Some(Need::Operation) if has_run && !matches!(state, ReleaseState::Failed(_)) => {
+                let message = format!("{message}; a hook is not run a second time");
+                (ReleaseState::Failed(Failure::GivenUp), None, message)
+            }
+            Some(Need::Operation) if has_run => (state, None, message),
+            Some(_) | None => (state, need, message),
+        }
+    }
+
     /// An operation of another spec is running, or about to.
     fn busy_elsewhere(&self) -> Option<Answer> {
         let foreign = self.operations.has_pending() && self.operations.is_for_another(self.object);
@@ -247,6 +274,9 @@ impl<'a> Application<'a> {
     /// Our token is shown; success has not been seen.
     fn during_our_operation(&self) -> Answer {
         let described = self.operations.describe();
+        if self.operations.is_held_by_window() {
+            return (ReleaseState::Suspended, None, described);
+        }
         match self.operations.phase() {
             Phase::Failed if !self.operations.has_pending() => {
                 (ReleaseState::Failed(Failure::Attempt), Some(Need::Operation), described)
@@ -274,7 +304,7 @@ impl<'a> Application<'a> {
         if self.operations.has_pending() {
             return progressing(None, self.operations.describe());
         }
-        if self.operations.phase() != Phase::Succeeded || !self.operations.ran_for(self.object) {
+        if !proof.once && (self.operations.phase() != Phase::Succeeded || !self.operations.ran_for(self.object)) {
             // Another's operation came after ours, or Argo CD lost the record of it.
             let need = Some(Need::Operation);
             return progressing(need, format!("{}; ours succeeded before", self.operations.describe()));

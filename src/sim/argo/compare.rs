@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{ARGO, REFRESH, SKIP_RECONCILE, SYNC_OPTIONS};
+use crate::sim::chart::is_hook;
 use crate::sim::conditions;
 use crate::sim::guard;
 use crate::sim::helm::{self, Readiness};
@@ -50,7 +51,9 @@ impl World {
                 return Comparison { sync: "Unknown", health, revision, resources: Vec::new(), error };
             }
         };
+        // Hooks are no part of what is compared.
         let mut wanted = self.argo_render(key, &plan);
+        wanted.retain(|object| !is_hook(object));
         if strategy::is_ignored(application) {
             wanted.iter_mut().for_each(|object| strategy::keep_live(&self.store, object));
         }
@@ -62,7 +65,8 @@ impl World {
             let live = self.store.get(&Key::of(wanted));
             live.is_none_or(|live| live.get("spec") != wanted.get("spec") || is_deleting(live))
         };
-        let tracked = self.tracked(key);
+        let mut tracked = self.tracked(key);
+        tracked.retain(|key| self.store.get(key).is_some_and(|object| !is_hook(object)));
         let extraneous = tracked.iter().any(|tracked| !keys.contains(tracked));
         let sync = if extraneous || wanted.iter().any(differs) { "OutOfSync" } else { "Synced" };
         let live: Vec<Key> = keys.iter().chain(&tracked).filter(|key| self.store.get(key).is_some()).cloned().collect();

@@ -61,6 +61,19 @@ impl<'a> Operations<'a> {
         self.pending.is_some()
     }
 
+    /// Whether it waits until the project's sync windows let it go on.
+    pub fn is_held_by_window(&self) -> bool {
+        let says = |message: &str| message.starts_with("Sync operation blocked by sync window");
+        self.phase() == Phase::Running && self.has_pending() && self.state_text("/message").is_some_and(says)
+    }
+
+    /// Whether it ended with an error before anything was applied: its source could
+    /// not be had, or not be rendered.
+    pub fn has_applied_nothing(&self) -> bool {
+        let resources = self.state.and_then(|state| state.pointer("/syncResult/resources"));
+        self.state_text("/phase") == Some("Error") && resources.is_none_or(spec::is_zero)
+    }
+
     /// Whether the operation that is asked for has ended: Argo CD 3.5.3 does not
     /// take it away then, and nothing can be concluded from it any more.
     pub fn is_left_over(&self) -> bool {

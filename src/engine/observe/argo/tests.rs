@@ -239,6 +239,9 @@ fn a_source_with_more_than_was_written_is_not_judged(ready: Value, #[case] point
 
 #[rstest]
 #[case::skipped("/metadata/annotations/argocd.argoproj.io~1skip-reconcile", json!("true"), ReleaseState::Suspended)]
+#[case::skipped_with_one("/metadata/annotations/argocd.argoproj.io~1skip-reconcile", json!("1"), ReleaseState::Suspended)]
+#[case::skipped_with_a_capital("/metadata/annotations/argocd.argoproj.io~1skip-reconcile", json!("True"), ReleaseState::Suspended)]
+#[case::not_skipped("/metadata/annotations/argocd.argoproj.io~1skip-reconcile", json!("yes"), ReleaseState::Ready)]
 #[case::deleting("/metadata/deletionTimestamp", json!("2026-11-29T10:00:00Z"), ReleaseState::Deleting)]
 #[case::edited("/spec/source/targetRevision", json!("9.9.9"), ReleaseState::Outdated)]
 #[case::older_digest("/metadata/annotations/windlass.dev~1digest", json!("v1:old"), ReleaseState::Outdated)]
