@@ -328,6 +328,9 @@ pub struct ComponentRecord {
     /// Failed attempts seen in this turn.
     #[serde(default, skip_serializing_if = "is_zero_u32")]
     pub attempts: u32,
+    /// Flux: failed attempts that were counted before its turn.
+    #[serde(default, skip_serializing_if = "is_zero_u32")]
+    pub failures_before: u32,
     /// Whether this revision wrote a new spec for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub moved: bool,

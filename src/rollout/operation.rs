@@ -151,7 +151,7 @@ fn has_no_status(live: &Live) -> bool {
 }
 
 /// A token that was never used before: revision, attempts so far, and when.
-fn new_token(work: &Work<'_>, record: &ComponentRecord) -> String {
+pub(crate) fn new_token(work: &Work<'_>, record: &ComponentRecord) -> String {
     format!("{}/{}/{}@{}", work.latest.name, record.name, record.attempts, work.now.time.as_millisecond())
 }
 

@@ -39,6 +39,11 @@ const LEFT_OUT: &[&[&str]] = &[
     &["spec", "syncPolicy", "syncOptions"],
 ];
 
+/// Asks helm-controller for an upgrade whatever runs.
+const FLUX_FORCE: &str = "reconcile.fluxcd.io/forceAt";
+/// Asks helm-controller to forget the failures that it has counted.
+const FLUX_RESET: &str = "reconcile.fluxcd.io/resetAt";
+
 /// The CRD policy alone, see [`LEFT_OUT`].
 pub(crate) const CRD_POLICY: &[&[&str]] = &[&["spec", "upgrade", "crds"]];
 
@@ -138,17 +143,54 @@ pub(crate) fn form_beside<'c>(
     })
 }
 
-/// After a retry the failures that helm-controller still counts are those from
-/// before, until it has handled the request.
-fn flux(live: Option<&Live>, wanted: &Wanted<'_>, record: &ComponentRecord) -> Release {
+/// Failures from before the turn, or before a retry, are not counted. Until
+/// helm-controller has handled a request for another attempt nothing it says of
+/// the last one counts; one that somebody's own request has replaced is over.
+fn flux(live: Option<&Live>, wanted: &Wanted<'_>, record: &mut ComponentRecord) -> Release {
     let release = observe::flux(live.map(|live| live.object.as_ref()), wanted);
     let asked = record.token.as_deref();
+    let requested = live.and_then(|live| live.annotation(FLUX_RECONCILE));
     let handled = live.and_then(|live| live.object.get("status")?.get("lastHandledReconcileAt")?.as_str());
-    if matches!(release.state, ReleaseState::Failed(_)) && asked.is_some() && asked != handled {
+    let is_pending = asked.is_some() && asked == requested && asked != handled;
+    if matches!(release.state, ReleaseState::Failed(_)) && is_pending {
         let message = format!("{}; another attempt was asked for", release.message);
         return Release { state: ReleaseState::Queued, attempts: 0, message, ..release };
     }
-    release
+    // A lower count is a new one.
+    if release.attempts < record.failures_before {
+        record.failures_before = 0;
+    }
+    Release { attempts: release.attempts - record.failures_before, ..release }
+}
+
+/// A turn begins, or is given its time anew: what has failed before does not count.
+/// helm-controller is asked for another attempt now, unless one comes anyway with
+/// what is about to be written.
+pub(crate) fn begin_turn(
+    work: &mut Work<'_>,
+    component: &RecordedComponent,
+    record: &mut ComponentRecord,
+    is_to_be_written: bool,
+) {
+    let live = work.child(component);
+    let (Engine::Flux, Some(live), Some(wanted)) = (work.latest.spec.engine, live, Wanted::of(component)) else {
+        return;
+    };
+    let release = observe::flux(Some(&live.object), &wanted.without(LEFT_OUT));
+    record.failures_before = release.attempts;
+    if matches!(release.state, ReleaseState::Failed(_)) && !is_to_be_written {
+        let token = operation::new_token(work, record);
+        work.actions.push(request(live, &token, &[FLUX_RESET]));
+        record.token = Some(token);
+    }
+}
+
+/// Asks helm-controller to look at a release, with what else it is to do then: that
+/// counts only if it is asked for at the same time.
+fn request(child: &Live, token: &str, also: &[&str]) -> Action {
+    let asked = also.iter().chain(&[FLUX_RECONCILE]);
+    let annotations: Map<String, Value> = asked.map(|key| ((*key).to_owned(), Value::from(token))).collect();
+    patch(child, json!({"metadata": {"annotations": annotations}}))
 }
 
 /// Whether a live child is ours and as the component's manifests say.
@@ -403,11 +445,9 @@ pub(crate) fn ask_again(work: &mut Work<'_>, token: &str) {
 fn ask_engine_again(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord, token: &str) {
     match (work.latest.spec.engine, work.child(component)) {
         (Engine::Flux, Some(child)) => {
+            begin_turn(work, component, record, true);
             record.token = Some(token.to_owned());
-            let asked = ["reconcile.fluxcd.io/forceAt", "reconcile.fluxcd.io/resetAt", FLUX_RECONCILE];
-            let annotations: Map<String, Value> =
-                asked.iter().map(|key| ((*key).to_owned(), Value::from(token))).collect();
-            work.actions.push(patch(child, json!({"metadata": {"annotations": annotations}})));
+            work.actions.push(request(child, token, &[FLUX_FORCE, FLUX_RESET]));
         }
         (Engine::Argo, child) => {
             work.actions.extend(child.and_then(operation::end));

@@ -243,6 +243,7 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
             Remembered::Yes => {}
             not_yet => return not_yet.into(),
         }
+        release::begin_turn(work, &restored, &mut record, !written);
         let now = work.now.as_time();
         record.state = ComponentState::Restoring;
         record.queued_at = Some(now.clone());

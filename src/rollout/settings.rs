@@ -66,6 +66,9 @@ fn try_again(work: &mut Work<'_>) {
         let mut record = work.take_record(&name);
         record.reset();
         record.attempts = 0;
+        if let Some(component) = work.latest.component(&name) {
+            release::begin_turn(work, component, &mut record, true);
+        }
         record.state = ComponentState::Queued;
         work.put_record(record);
     }

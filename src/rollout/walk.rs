@@ -92,6 +92,9 @@ fn open(
     let standing = match kind {
         Turn::Counted => Standing::Verified,
         Turn::VerifyAgain => {
+            if !record.is_started() {
+                release::begin_turn(work, component, &mut record, false);
+            }
             record.start(work.now);
             match evidence::remember(work, component, &mut record) {
                 Remembered::Yes => turn::look(work, component, &mut record, limits, Gate::Verified),
@@ -136,6 +139,7 @@ fn write(
             Remembered::Yes => {}
             not_yet => return not_yet,
         }
+        release::begin_turn(work, component, record, true);
         let now = work.now.as_time();
         // Taking a release over moves nothing.
         record.moved = !component.adopted;

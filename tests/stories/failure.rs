@@ -1,12 +1,13 @@
 //! What a failure leads to.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass::api::Engine;
 use windlass::sim::chart::{Care, Outcome, Script, Template};
-use windlass::sim::{Change, Verb};
+use windlass::sim::world::Part;
+use windlass::sim::{Change, Key, Verb};
 
-use crate::play::{Play, at, component, kubevirt, kubevirt_script, package};
+use crate::play::{NAMESPACE, Play, at, component, kubevirt, kubevirt_script, package};
 
 /// The resource goes back first. It cannot report the old version while the new
 /// operator runs, and nobody waits for that.
@@ -486,4 +487,90 @@ fn no_operation_is_asked_for_once_a_component_has_failed(#[case] safe: bool, #[c
         .filter(asked)
         .filter(|change| at(&change.object, "/operation/sync/source/targetRevision") == "2.0.0");
     assert_eq!(asked.count(), 3, "{}", play.tell());
+}
+
+/// The fix is for what runs above it: what has failed before its turn does not fail
+/// it, however often helm-controller has tried meanwhile.
+#[test]
+fn failures_from_before_its_turn_do_not_fail_a_component_that_does_not_move() {
+    let mut script = Script::default();
+    script.behave("b", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(Engine::Flux, script);
+    let spec = |version: &str, a: &str, b: &str| {
+        let mut spec = package(version, vec![component("a", a, &[]), component("b", b, &["a"])]);
+        spec["rollback"] = json!({"safe": true});
+        spec
+    };
+    play.commit("app", spec("1.0.0", "1.0.0", "1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0", "2.0.0", "2.0.0"));
+    play.rehearsal.run_for(40_000);
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+    play.rehearsal.world.script.behave("a", "2.0.1", Outcome::Succeeds, 150_000);
+    play.commit("app", spec("2.0.1", "2.0.1", "2.0.0"));
+    let b = play.child("app", "b");
+    let revision = Key::new("windlass.dev/v1alpha1", "PackageRevision", NAMESPACE, "app-3");
+    let has_begun = |revision: &Map<String, Value>| {
+        let records = at(revision, "/status/components").as_array().cloned().unwrap_or_default();
+        records.iter().any(|record| record["name"] == "b" && record.get("turnBegan").is_some())
+    };
+    let begun = play.rehearsal.run_until(600_000, |rehearsal| {
+        rehearsal.world.store.get(&revision).is_some_and(|revision| has_begun(revision))
+    });
+    assert!(begun, "{}", play.tell());
+    let failures = at(play.object(&b).unwrap(), "/status/failures").as_u64();
+    assert!(failures > Some(3), "{}", play.tell());
+    play.rehearsal.world.script.behave("b", "2.0.0", Outcome::Succeeds, 1000);
+    play.until_ready("app");
+    assert_eq!(play.runs("a").as_deref(), Some("2.0.1"));
+    assert_eq!(play.runs("b").as_deref(), Some("2.0.0"));
+    let asked = at(play.object(&b).unwrap(), "/metadata/annotations/reconcile.fluxcd.io~1resetAt");
+    assert!(asked.is_string(), "another attempt is asked for, and nobody waits for the next one\n{}", play.tell());
+}
+
+#[test]
+fn a_retry_forgets_the_failures_of_what_does_not_move() {
+    let mut script = Script::default();
+    script.behave("b", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(Engine::Flux, script);
+    let spec =
+        |version: &str, a: &str, b: &str| package(version, vec![component("a", a, &[]), component("b", b, &["a"])]);
+    play.commit("app", spec("1.0.0", "1.0.0", "1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0", "2.0.0", "2.0.0"));
+    play.until("app", "UpgradeFailed");
+    play.commit("app", spec("2.0.1", "2.0.1", "2.0.0"));
+    play.until("app", "UpgradeFailed");
+    play.rehearsal.run_for(600_000);
+    play.rehearsal.world.script.behave("b", "2.0.0", Outcome::Succeeds, 1000);
+    let (position, began) = (play.position(), play.rehearsal.now());
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert!(play.rehearsal.now() - began < 10_000, "{}", play.tell());
+    let failed = play
+        .changes_since(position)
+        .filter(|change| change.key.kind == "PackageRevision" && at(&change.object, "/status/phase") == "Failed");
+    assert_eq!(failed.count(), 0, "{}", play.tell());
+}
+
+/// helm-controller will never say that it has handled ours.
+#[test]
+fn a_request_for_another_attempt_that_somebody_replaces_hides_no_failure() {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(Engine::Flux, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until("app", "UpgradeFailed");
+    play.rehearsal.world.stopped.insert(Part::HelmController);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.rehearsal.run_for(1000);
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+    let theirs = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "theirs"}}});
+    play.patch(&play.child("app", "a"), theirs);
+    play.rehearsal.run_for(1000);
+    assert_eq!(play.reason("app"), "Progressing", "what failed before does not count: {}", play.message("app"));
+    play.rehearsal.world.stopped.clear();
+    play.until("app", "UpgradeFailed");
 }
