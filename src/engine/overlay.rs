@@ -55,6 +55,34 @@ pub fn in_place(stored: &Manifest, fresh: &Manifest) -> Manifest {
     result
 }
 
+/// The stored release of an earlier version as it goes back: with the account and
+/// the project of now, since what acts as others is not for an earlier version to
+/// say, and with what drift detection leaves to others. On Argo CD that is not
+/// written either, so there it is kept only with `keeps_live`, for what has a
+/// canary. Everything else is as it was.
+pub fn in_place_back(stored: &Manifest, fresh: &Manifest, keeps_live: bool) -> Manifest {
+    let mut result = stored.clone();
+    if stored.kind() != fresh.kind() {
+        return result;
+    }
+    match stored.kind() {
+        "HelmRelease" => {
+            copy(fresh, &mut result, &["spec", "serviceAccountName"]);
+            copy(fresh, &mut result, &["spec", "driftDetection"]);
+        }
+        "Application" => {
+            copy(fresh, &mut result, &["spec", "project"]);
+            if keeps_live {
+                copy(fresh, &mut result, &["spec", "ignoreDifferences"]);
+                copy_respect_ignore(fresh, &mut result);
+            }
+        }
+        _ => return result,
+    }
+    copy(fresh, &mut result, &["metadata", "annotations", ARGO_TRACKING_ID]);
+    result
+}
+
 /// Whether a release object keeps the first step of the rollout of a DaemonSet, or
 /// without a name of each, small by itself: by the budget of 1 that a post-renderer
 /// writes on Flux, by keeping the live one on Argo CD.
@@ -129,10 +157,20 @@ pub fn surplus(wanted: &Manifest, live: &Map<String, Value>) -> Option<Value> {
 /// The stored release as a rollback writes it: CRDs are left alone, since going
 /// back to an older schema is refused by the API server once objects are stored
 /// at a version which that schema lacks.
-pub fn rollback_form(stored: &Manifest) -> Manifest {
+///
+/// Without `is_waited_for` the engine does not wait for its objects: those that an
+/// operator reports on have to wait until that is back itself.
+pub fn rollback_form(stored: &Manifest, is_waited_for: bool) -> Manifest {
     let mut result = stored.clone();
     match stored.kind() {
-        "HelmRelease" => set(result.map_mut(), &["spec", "upgrade", "crds"], "Skip".into()),
+        "HelmRelease" => {
+            set(result.map_mut(), &["spec", "upgrade", "crds"], "Skip".into());
+            if !is_waited_for {
+                set(result.map_mut(), &["spec", "upgrade", "disableWait"], true.into());
+                remove(result.map_mut(), &["spec", "healthCheckExprs"]);
+                remove(result.map_mut(), &["spec", "waitStrategy"]);
+            }
+        }
         "Application" => set(result.map_mut(), &["spec", "source", "helm", "skipCrds"], true.into()),
         _ => {}
     }

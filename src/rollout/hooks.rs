@@ -6,6 +6,7 @@ use super::clock::Clock as _;
 use super::live::Live;
 use super::operation;
 use super::release::{self, Look};
+use super::turn::Gate;
 use super::volumes;
 use super::work::Work;
 use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
@@ -211,7 +212,7 @@ fn apply(work: &mut Work<'_>, hook: &RecordedComponent) {
 fn look(work: &mut Work<'_>, hook: &RecordedComponent) -> Look {
     let mut record = work.take_record(&hook.name);
     let before = record.clone();
-    let look = work.release(hook, &mut record);
+    let look = work.release(hook, &mut record, Gate::Verified);
     if record != before {
         work.put_record(record);
     }

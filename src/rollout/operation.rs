@@ -27,11 +27,12 @@ pub(crate) fn observe(
     work: &mut Work<'_>,
     component: &RecordedComponent,
     wanted: &Wanted<'_>,
+    health_counts: bool,
     record: &mut ComponentRecord,
 ) -> Look {
     let live = work.child(component);
     let taken_over = component.adopted && !record.moved;
-    let proof = Proof { taken_over, once: component.hook, ..Proof::of(record) };
+    let proof = Proof { taken_over, once: component.hook, whatever_health: !health_counts, ..Proof::of(record) };
     let found = observe::argo(live.map(|live| live.object.as_ref()), wanted, &proof);
     found.proof.record(record);
     match (live, found.need) {

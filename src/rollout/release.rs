@@ -10,6 +10,7 @@ use super::live::{Live, Place, key_of};
 use super::operation;
 use super::prepare;
 use super::snapshot::Snapshot;
+use super::turn::Gate;
 use super::work::Work;
 use crate::api::wellknown::{
     ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_IN_CLUSTER, ARGO_TRACKING_ID, FLUX_RECONCILE,
@@ -108,14 +109,22 @@ impl From<Release> for Look {
 }
 
 /// What the engine says of a component's release.
-pub(crate) fn observe(work: &mut Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) -> Look {
+pub(crate) fn observe(
+    work: &mut Work<'_>,
+    component: &RecordedComponent,
+    record: &mut ComponentRecord,
+    gate: Gate,
+) -> Look {
     let Some(wanted) = Wanted::of(component) else { return absent(component).into() };
     let live = work.child(component);
     let Some(form) = form_beside(component, live) else { return absent(component).into() };
     let wanted = wanted.without(LEFT_OUT).written_as(&form);
     match work.latest.spec.engine {
         Engine::Flux => flux(live, &wanted, record).into(),
-        Engine::Argo => operation::observe(work, component, &wanted, record),
+        Engine::Argo => {
+            let health_counts = gate == Gate::Verified || is_waited_for_on_the_way_back(component, live);
+            operation::observe(work, component, &wanted, health_counts, record)
+        }
     }
 }
 
@@ -245,6 +254,18 @@ pub(crate) fn holds(live: &Live, release: &Claim) -> bool {
 /// component replaces.
 pub(crate) fn is_replaced_by(own: &Live, component: &RecordedComponent) -> bool {
     component.replaces && own.digest() != Some(component.digest.as_str())
+}
+
+/// Whether a step of a rollback waits until the engine calls the release ready. It
+/// does not where `readyWhen` says at the end what has to hold, and where nothing
+/// that runs is in the release: a resource that an operator reports on cannot be
+/// ready at the earlier version before that operator is back.
+pub(crate) fn is_waited_for_on_the_way_back(component: &RecordedComponent, child: Option<&Live>) -> bool {
+    let runs = |key: &ObjectKey| {
+        let kind = (key.api_version.as_str(), key.kind.as_str());
+        matches!(kind, ("apps/v1", _) | ("batch/v1", "Job") | ("v1", "Pod"))
+    };
+    component.ready_when.is_empty() && child.and_then(known_objects_of).is_none_or(|objects| objects.iter().any(runs))
 }
 
 /// Whether a child is the run of a hook.

@@ -235,7 +235,7 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
         return Standing::Waiting(message);
     }
     let mut record = work.take_record(&component.name);
-    let restored = restored_form(component);
+    let restored = restored_form(component, work.child(component));
     let written = work.child(component).is_some_and(|child| release::is_as_written(&restored, child));
     let lifted = work.child(component).is_some_and(|child| !release::is_suspended(child));
     if record.state == ComponentState::Waiting {
@@ -266,18 +266,25 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
     standing
 }
 
-/// Keeps what a rollback has restored as it was written.
+/// Keeps what a rollback has restored as it was written, and what it has not
+/// touched as it was.
 pub(crate) fn keep(work: &mut Work<'_>, target: &RevisionView) {
-    let restored: Vec<RecordedComponent> = target.spec.components.iter().map(restored_form).collect();
+    let kept = |component: &RecordedComponent| match work.child(component) {
+        Some(child) if release::is_as_written(component, child) => component.clone(),
+        child => restored_form(component, child),
+    };
+    let restored: Vec<RecordedComponent> = target.spec.components.iter().map(kept).collect();
     release::keep_as_written(work, &restored);
     canaries::keep(work, &restored);
 }
 
-/// The stored manifests with CRDs left alone and nobody's suspension in the way.
-pub(crate) fn restored_form(component: &RecordedComponent) -> RecordedComponent {
+/// The stored manifests with CRDs left alone, nobody's suspension in the way, and
+/// nothing waited for that has to wait for others.
+pub(crate) fn restored_form(component: &RecordedComponent, child: Option<&Live>) -> RecordedComponent {
     let mut restored = component.clone();
+    let is_waited_for = release::is_waited_for_on_the_way_back(component, child);
     for manifest in &mut restored.manifests {
-        *manifest = rollback_form(&Manifest::from_record(std::mem::take(manifest))).into_map();
+        *manifest = rollback_form(&Manifest::from_record(std::mem::take(manifest)), is_waited_for).into_map();
     }
     restored
 }

@@ -59,7 +59,7 @@ pub(crate) fn look(
 ) -> Standing {
     let now = work.now;
     let limits = Limits { timeout: limits.timeout.saturating_add(canaries::allowance(work, component)), ..limits };
-    let Look { release, lacks_operation } = work.release(component, record);
+    let Look { release, lacks_operation } = work.release(component, record, gate);
     record.attempts = release.attempts;
     let state = release.state.clone();
     let standing = of_release(work, component, record, release, limits);

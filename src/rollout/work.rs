@@ -9,12 +9,12 @@ use super::decision::{Action, Event, Precondition, Record, RolloutEvent};
 use super::history::History;
 use super::live::{Live, Place};
 use super::snapshot::{RevisionView, Snapshot};
-use super::turn::Limits;
+use super::turn::{Gate, Limits};
 use super::{adopt, canaries, compile, operation, release};
 use crate::api::{
     Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase, RolloutRecord,
 };
-use crate::engine::{Manifest, ObjectKey, in_place, pinned, pinned_names};
+use crate::engine::{Manifest, ObjectKey, in_place, in_place_back, pinned, pinned_names};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
 
@@ -135,8 +135,13 @@ impl<'a> Work<'a> {
     }
 
     /// What the engine says of a component's release.
-    pub fn release(&mut self, component: &RecordedComponent, record: &mut ComponentRecord) -> release::Look {
-        release::observe(self, component, record)
+    pub fn release(
+        &mut self,
+        component: &RecordedComponent,
+        record: &mut ComponentRecord,
+        gate: Gate,
+    ) -> release::Look {
+        release::observe(self, component, record, gate)
     }
 
     pub fn record(&self, name: &str) -> Option<&ComponentRecord> {
@@ -225,15 +230,31 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// A stored release with the settings that the spec states now.
+    /// A stored release with the settings that the spec states now, as far as they
+    /// are for the version that it is of.
     pub fn with_settings(&self, component: &RecordedComponent, stored: Manifest) -> Manifest {
         let Ok(definition) = &self.snapshot.package.definition else { return stored };
         if !release::is_release_kind(stored.kind()) || component.hook || component.adopted {
             return stored;
         }
         match compile::release_object(self.snapshot, definition, self.latest, component) {
+            Some(fresh) if self.is_back() => in_place_back(&stored, &fresh, component.canary.is_some()),
             Some(fresh) => in_place(&stored, &fresh),
             None => stored,
+        }
+    }
+
+    /// Whether an earlier revision runs again, or is on its way: the spec of now is
+    /// that of another version.
+    fn is_back(&self) -> bool {
+        match self.status.phase {
+            RevisionPhase::RollingBack | RevisionPhase::RolledBack | RevisionPhase::RollbackFailed => true,
+            RevisionPhase::Pending
+            | RevisionPhase::Preparing
+            | RevisionPhase::Applying
+            | RevisionPhase::Succeeded
+            | RevisionPhase::Failed
+            | RevisionPhase::Superseded => false,
         }
     }
 

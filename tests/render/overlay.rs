@@ -3,11 +3,11 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
-use windlass::engine::{in_place, rollback_form};
+use windlass::engine::{Manifest, in_place, in_place_back, rollback_form};
 
 use super::support::{at, definition, release, text};
 
-fn with(engine: Engine, change: Value) -> windlass::engine::Manifest {
+fn with(engine: Engine, change: Value) -> Manifest {
     let mut spec = json!({
         "version": "1.0.0",
         "components": [{"name": "one", "values": {"a": 1},
@@ -95,9 +95,33 @@ fn taking_over_from_itself_changes_nothing(#[case] engine: Engine) {
 #[case::argo(Engine::Argo, "spec.source.helm.skipCrds", json!(true))]
 fn a_rollback_leaves_crds_alone(#[case] engine: Engine, #[case] path: &str, #[case] value: Value) {
     let stored = with(engine, json!({}));
-    let back = rollback_form(&stored);
+    let back = rollback_form(&stored, true);
     assert_eq!(at(&back, path), value);
     assert_ne!(at(&stored, path), value);
     assert_eq!(at(&back, "spec.install"), at(&stored, "spec.install"));
-    assert_eq!(rollback_form(&back), back);
+    assert_eq!(rollback_form(&back, true), back);
+}
+
+#[test]
+fn a_rollback_of_what_nobody_waits_for_waits_for_nothing() {
+    let mut stored = with(Engine::Flux, json!({})).as_map().clone();
+    stored["spec"]["healthCheckExprs"] = json!([{"apiVersion": "example.org/v1", "kind": "App", "current": "true"}]);
+    stored["spec"]["waitStrategy"] = json!({"name": "poller"});
+    let stored = Manifest::from_record(stored);
+    let back = rollback_form(&stored, false);
+    assert_eq!(at(&back, "spec.upgrade.disableWait"), json!(true));
+    assert_eq!((at(&back, "spec.healthCheckExprs"), at(&back, "spec.waitStrategy")), (Value::Null, Value::Null));
+    assert_eq!(at(&rollback_form(&stored, true), "spec.waitStrategy"), json!({"name": "poller"}));
+}
+
+/// Whose account it is and what is left to others is for now to say; the rest is of
+/// the version that goes back.
+#[test]
+fn what_goes_back_keeps_its_own_settings() {
+    let [stored, fresh] = [json!({}), json!({"serviceAccountName": "two", "upgrade": {"timeout": "3m"}})]
+        .map(|change| with(Engine::Flux, change));
+    let back = in_place_back(&stored, &fresh, false);
+    assert_eq!(at(&back, "spec.serviceAccountName"), json!("two"));
+    assert_eq!(at(&back, "spec.timeout"), at(&stored, "spec.timeout"));
+    assert_ne!(at(&fresh, "spec.timeout"), at(&stored, "spec.timeout"));
 }

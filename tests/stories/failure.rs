@@ -574,3 +574,72 @@ fn a_request_for_another_attempt_that_somebody_replaces_hides_no_failure() {
     play.rehearsal.world.stopped.clear();
     play.until("app", "UpgradeFailed");
 }
+
+/// What the failed version is asked about its health may be what made it fail.
+#[test]
+fn the_way_back_has_the_settings_of_what_it_goes_back_to() {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(Engine::Flux, script);
+    let spec = |version: &str| {
+        let mut spec = package(version, vec![component("a", version, &[])]);
+        spec["rollback"] = json!({"safe": true});
+        spec
+    };
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    let child = play.child("app", "a");
+    let before = play.object(&child).unwrap()["spec"].clone();
+    let mut next = spec("2.0.0");
+    next["upgrade"] = json!({"timeout": "3m"});
+    next["components"][0]["install"]["healthCheckExprs"] =
+        json!([{"apiVersion": "example.org/v1", "kind": "App", "current": "status.newField == 'ok'"}]);
+    play.commit("app", next);
+    play.until("app", "UpgradeRolledBack");
+    let check = |play: &Play| {
+        let spec = play.object(&child).unwrap()["spec"].clone();
+        for field in ["timeout", "healthCheckExprs", "waitStrategy"] {
+            assert_eq!(spec.get(field), before.get(field), "{field}");
+        }
+    };
+    check(&play);
+    play.patch(&child, json!({"spec": {"releaseName": "edited"}}));
+    play.rehearsal.run_for(60_000);
+    check(&play);
+}
+
+/// The engine waits for a resource that has a condition Ready. It cannot have it at
+/// the old version while the new operator runs, so the way back does not wait.
+#[rstest]
+#[case::with_ready_when(true)]
+#[case::without(false)]
+fn the_way_back_does_not_wait_for_what_the_new_operator_reports(
+    #[values(Engine::Flux, Engine::Argo)] engine: Engine,
+    #[case] has_ready_when: bool,
+) {
+    let mut script = kubevirt_script(5000);
+    script.operators[0].condition = "Ready".into();
+    script.operators[0].stays_true = false;
+    script.operators[0].care.insert("2.0.0".into(), Care::Fails);
+    let mut play = Play::new(engine, script);
+    let spec = |version: &str| {
+        let mut spec = kubevirt(version, version, version, json!({"safe": true}));
+        spec["components"][1]["install"]["readyWhen"] = if has_ready_when {
+            json!([{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "name": "kubevirt", "condition": "Ready"}])
+        } else {
+            json!([])
+        };
+        spec
+    };
+    play.commit("kubevirt", spec("1.0.0"));
+    play.until_ready("kubevirt");
+    let position = play.position();
+    play.commit("kubevirt", spec("2.0.0"));
+    play.until("kubevirt", "UpgradeRolledBack");
+    assert_eq!(play.runs("operator").as_deref(), Some("1.0.0"));
+    let back = ["kubevirt-operator", "kubevirt-kubevirt", "kubevirt-kubevirt", "kubevirt-operator"];
+    assert_eq!(play.moves_since(position), back, "{}", play.tell());
+    let settled = play.position();
+    play.rehearsal.run_for(1_200_000);
+    assert_eq!(play.moves_since(settled), Vec::<String>::new(), "a rolled back package is left alone");
+}

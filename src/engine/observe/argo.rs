@@ -45,6 +45,8 @@ pub struct Proof {
     /// The release is the run of a hook: Argo CD makes its objects again with every
     /// operation, so there is to be only one.
     pub once: bool,
+    /// Health is not asked for: that everything is applied is enough.
+    pub whatever_health: bool,
 }
 
 impl Proof {
@@ -59,6 +61,7 @@ impl Proof {
             attempts: record.attempts,
             taken_over: false,
             once: false,
+            whatever_health: false,
         }
     }
 
@@ -182,8 +185,8 @@ impl<'a> Application<'a> {
         let mut proof = proof.clone();
         if proof.uid.is_some() && proof.uid != uid {
             // Deleted and made again: nothing of it was seen on this object.
-            let Proof { token, attempts, taken_over, once, .. } = proof;
-            proof = Proof { token, attempts, taken_over, once, ..Proof::default() };
+            let Proof { token, attempts, taken_over, once, whatever_health, .. } = proof;
+            proof = Proof { token, attempts, taken_over, once, whatever_health, ..Proof::default() };
         }
         let shown = proof.token.as_deref().is_some_and(|token| self.operations.shows(token));
         if proof.taken_over {
@@ -324,13 +327,23 @@ impl<'a> Application<'a> {
         if !proof.refresh_seen {
             return progressing(Some(Need::Refresh), "is to be compared with the cluster".to_owned());
         }
-        match self.unproven() {
+        let unhealthy = || if proof.whatever_health { None } else { self.unhealthy() };
+        match self.unproven().or_else(unhealthy) {
             Some(message) => progressing(None, message),
             None => (ReleaseState::Ready, None, "is Synced and Healthy".to_owned()),
         }
     }
 
-    /// What the comparison after our operation lacks.
+    fn unhealthy(&self) -> Option<String> {
+        let health = text(self.object, &["status", "health", "status"]).unwrap_or("Unknown");
+        (health != "Healthy").then(|| {
+            let message = text(self.object, &["status", "health", "message"]).unwrap_or("");
+            let separator = if message.is_empty() { "" } else { ": " };
+            format!("health is {}{separator}{}", quote(health), quote(message))
+        })
+    }
+
+    /// What the comparison after our operation lacks, health aside.
     fn unproven(&self) -> Option<String> {
         if !spec::is_compared(self.object) {
             return Some("the comparison shown is not with this spec".to_owned());
@@ -338,20 +351,15 @@ impl<'a> Application<'a> {
         if let Some(error) = self.comparison_error().or_else(|| self.error()) {
             return Some(error);
         }
-        let status = |field| text(self.object, &["status", field, "status"]).unwrap_or("Unknown");
-        if status("sync") != "Synced" {
-            return Some(format!("is {}", quote(status("sync"))));
+        let sync = text(self.object, &["status", "sync", "status"]).unwrap_or("Unknown");
+        if sync != "Synced" {
+            return Some(format!("is {}", quote(sync)));
         }
         let compared = text(self.object, &["status", "sync", "revision"]);
         if let (Some(synced), Some(compared)) = (self.operations.synced_revision(), compared)
             && synced != compared
         {
             return Some(format!("is compared with revision {}, {} was synchronised", quote(compared), quote(synced)));
-        }
-        if status("health") != "Healthy" {
-            let message = text(self.object, &["status", "health", "message"]).unwrap_or("");
-            let separator = if message.is_empty() { "" } else { ": " };
-            return Some(format!("health is {}{separator}{}", quote(status("health")), quote(message)));
         }
         None
     }

@@ -55,7 +55,7 @@ fn running<'a>(work: &Work<'a>) -> Vec<&'a RecordedComponent> {
             let components = revision.spec.components.iter().filter(|component| !component.hook);
             components.into_iter().find(|component| {
                 release::is_as_written(component, child)
-                    || (goes_back && release::is_as_written(&rollback::restored_form(component), child))
+                    || (goes_back && release::is_as_written(&rollback::restored_form(component, Some(child)), child))
             })
         };
         revisions.flat_map(of_its_name).next()
