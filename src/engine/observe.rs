@@ -59,7 +59,7 @@ fn foreign(live: &Map<String, Value>, wanted: &Wanted<'_>) -> Option<Foreign> {
 }
 
 fn release(state: ReleaseState, message: String) -> Release {
-    Release { state, attempts: 0, trouble: None, message }
+    Release { state, attempts: 0, trouble: None, is_looked_at_again: false, message }
 }
 
 /// Kind and name, as messages name an object.

@@ -14,6 +14,9 @@ pub struct Release {
     pub attempts: u32,
     /// What goes wrong while it stands there.
     pub trouble: Option<Trouble>,
+    /// Whether the engine merely looks again at what it has called ready, and has
+    /// found nothing against it yet.
+    pub is_looked_at_again: bool,
     /// What was found, naming the object; one line, no durations.
     pub message: String,
 }

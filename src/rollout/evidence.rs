@@ -90,6 +90,15 @@ fn remember_now(work: &Work<'_>, component: &RecordedComponent, record: &mut Com
     Remembered::Yes
 }
 
+/// As long as the engine has not begun with what was written, whatever changes has
+/// other causes.
+pub(crate) fn remember_anew(work: &Work<'_>, component: &RecordedComponent, record: &mut ComponentRecord) {
+    let before = std::mem::take(&mut record.before);
+    if remember_now(work, component, record) != Remembered::Yes {
+        record.before = before;
+    }
+}
+
 fn taken_over(work: &Work<'_>, component: &RecordedComponent) -> Option<Vec<api::BeforeRead>> {
     if !work.runs_wanted(component) {
         return None;
@@ -167,13 +176,16 @@ pub(crate) fn judge(work: &Work<'_>, component: &RecordedComponent, record: &Com
     worst(work, verdicts)
 }
 
-/// Whether nothing has been written for the wanted version before this revision:
-/// what names the version cannot be left over then.
+/// Whether nothing has been written for the wanted version since that which runs was
+/// first: what names the version cannot be left over then. A rollback takes back
+/// what was written, not what was reported meanwhile.
 fn is_first_of_its_version(work: &Work<'_>) -> bool {
     let spec = &work.latest.spec;
-    let earlier = work.history.since_verified().iter().filter(|revision| revision.number() < spec.number);
+    let verified = work.history.verified().map_or(0, RevisionView::number);
+    let earlier = work.history.after(verified).iter().filter(|revision| revision.number() < spec.number);
     let mut same = earlier.filter(|revision| revision.spec.version == spec.version);
-    spec.version != spec.from_version && !same.any(RevisionView::touched_anything)
+    let was_taken_back = work.status.rollback.as_ref().is_some_and(|rollback| rollback.finished_at.is_some());
+    spec.version != spec.from_version && !was_taken_back && !same.any(RevisionView::touched_anything)
 }
 
 /// A time on record as this process can vouch for it.

@@ -14,7 +14,7 @@ use super::walk::{self, Stage};
 use super::work::Work;
 use super::{canaries, cleanup, release, settings};
 use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO, LABEL_AGGREGATE};
-use crate::api::{ComponentState, HookOutcome, PackageRevisionStatus, Reason, RevisionPhase};
+use crate::api::{ComponentRecord, ComponentState, HookOutcome, PackageRevisionStatus, Reason, RevisionPhase};
 use crate::package::definition::Definition;
 use crate::package::version::Version;
 
@@ -179,9 +179,11 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
         Some((name, message)) => {
             if work.latest.spec.base.is_some() || reason != Reason::InstallFailed {
                 let seen = work.record(&name).cloned();
+                let looked = std::mem::take(&mut work.status.components);
                 // A failed rollout is looked after further: it may be frozen, or recover.
                 let rollouts = std::mem::take(&mut work.status.rollouts);
                 work.restore_status(before);
+                keep_evidence(work, &name, looked);
                 work.status.rollouts = rollouts;
                 let (steered, asked) =
                     work.actions.split_off(actions).into_iter().partition(canaries::is_rollout_action);
@@ -198,6 +200,19 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
             work.status.reason = None;
             conclude(work, definition, stage)
         }
+    }
+}
+
+/// What was seen of `readyWhen`, and since when the release that failed is ready, is
+/// remembered: else nothing would ever have lasted.
+fn keep_evidence(work: &mut Work<'_>, failed: &str, looked: Vec<ComponentRecord>) {
+    for seen in looked {
+        let Some(mut record) = work.record(&seen.name).cloned() else { continue };
+        record.before = seen.before;
+        if seen.name == failed {
+            record.release_ready_at = seen.release_ready_at;
+        }
+        work.put_record(record);
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn observe(
 
 fn absent(component: &RecordedComponent) -> Release {
     let message = format!("component {} has no manifests", component.name);
-    Release { state: ReleaseState::Absent, attempts: 0, trouble: None, message }
+    Release { state: ReleaseState::Absent, attempts: 0, trouble: None, is_looked_at_again: false, message }
 }
 
 /// A component's release as it is wanted beside the live one: if that states a

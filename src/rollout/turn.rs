@@ -62,6 +62,9 @@ pub(crate) fn look(
     let Look { release, lacks_operation } = work.release(component, record, gate);
     record.attempts = release.attempts;
     let state = release.state.clone();
+    if state == ReleaseState::Queued && record.moved && !record.is_started() && gate == Gate::Verified {
+        evidence::remember_anew(work, component, record);
+    }
     let standing = of_release(work, component, record, release, limits);
     if state == ReleaseState::Suspended {
         canaries::pause_component(work, component);
@@ -109,6 +112,10 @@ fn of_release(
     limits: Limits,
 ) -> Standing {
     let now = work.now;
+    if !matches!(release.state, ReleaseState::Ready | ReleaseState::Suspended) && !release.is_looked_at_again {
+        // What lasts has to last from when it is ready again.
+        record.release_ready_at = None;
+    }
     match release.state {
         ReleaseState::Suspended => {
             record.pause(now);

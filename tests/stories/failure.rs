@@ -7,7 +7,7 @@ use windlass::sim::chart::{Care, Outcome, Script, Template};
 use windlass::sim::world::Part;
 use windlass::sim::{Change, Key, Verb};
 
-use crate::play::{NAMESPACE, Play, at, component, kubevirt, kubevirt_script, package};
+use crate::play::{NAMESPACE, Play, at, component, kubevirt, kubevirt_script, package, unchanging_resource_script};
 
 /// The resource goes back first. It cannot report the old version while the new
 /// operator runs, and nobody waits for that.
@@ -642,4 +642,28 @@ fn the_way_back_does_not_wait_for_what_the_new_operator_reports(
     let settled = play.position();
     play.rehearsal.run_for(1_200_000);
     assert_eq!(play.moves_since(settled), Vec::<String>::new(), "a rolled back package is left alone");
+}
+
+/// Only lasting proves it, and it lasts from when its release is ready, told as
+/// failed or not.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn what_becomes_ready_after_the_failure_was_told_counts_once_it_has_lasted(#[case] engine: Engine) {
+    let mut script = unchanging_resource_script(5000);
+    script.behave("kubevirt", "2.0.0", Outcome::Succeeds, 150_000);
+    let mut play = Play::new(engine, script);
+    let spec = |version: &str, resource: &str| {
+        let mut spec = kubevirt(version, "1.0.0", resource, json!({}));
+        spec["upgrade"] = json!({"timeout": "1m"});
+        spec["components"][1]["install"]["readyWhen"] =
+            json!([{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "name": "kubevirt", "condition": "Available"}]);
+        spec
+    };
+    play.commit("kubevirt", spec("1.0.0", "1.0.0"));
+    play.until_ready("kubevirt");
+    play.commit("kubevirt", spec("2.0.0", "2.0.0"));
+    play.until("kubevirt", "UpgradeFailed");
+    play.until_ready("kubevirt");
+    assert_eq!(play.status("kubevirt").version.as_deref(), Some("2.0.0"));
 }

@@ -1,13 +1,16 @@
 //! Who moves when.
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use windlass::api::{ComponentState, Engine};
-use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::chart::{Care, Outcome, Script};
 use windlass::sim::store::Expected;
+use windlass::sim::world::Part;
 use windlass::sim::{Change, Key};
 
-use crate::play::{NAMESPACE, Play, REPOSITORY, at, component, kubevirt, kubevirt_script, package};
+use crate::play::{
+    NAMESPACE, Play, REPOSITORY, at, component, kubevirt, kubevirt_script, package, unchanging_resource_script,
+};
 
 #[rstest]
 #[case::flux(Engine::Flux)]
@@ -300,4 +303,92 @@ fn a_source_that_is_removed_during_a_turn_is_written_again() {
     play.rehearsal.run_for(5_000);
     assert!(play.object(&chart).is_some(), "{}", play.tell());
     play.until_ready("app");
+}
+
+fn available(version: &str, operator: &str, resource: &str) -> Value {
+    let mut spec = kubevirt(version, operator, resource, json!({}));
+    spec["components"][1]["install"]["readyWhen"] =
+        json!([{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "name": "kubevirt", "condition": "Available"}]);
+    spec
+}
+
+/// It has not lasted while the release was not ready.
+#[test]
+fn what_has_to_last_does_so_from_when_the_release_is_ready_again() {
+    let mut play = Play::new(Engine::Argo, unchanging_resource_script(5000));
+    play.commit("kubevirt", available("1.0.0", "1.0.0", "1.0.0"));
+    play.until_ready("kubevirt");
+    let position = play.position();
+    play.commit("kubevirt", available("2.0.0", "1.0.0", "2.0.0"));
+    play.rehearsal.run_for(10_000);
+    let deployment = Key::new("apps/v1", "Deployment", NAMESPACE, "kubevirt");
+    let flap = |play: &mut Play, outcome: Outcome, replicas: u64| {
+        play.rehearsal.world.script.behave("kubevirt", "2.0.0", outcome, 1000);
+        let set = |status: &mut Map<String, Value>| {
+            status.insert("availableReplicas".into(), replicas.into());
+            status.insert("updatedReplicas".into(), replicas.into());
+        };
+        play.rehearsal.world.store.edit_status("user", &deployment, set).unwrap();
+    };
+    flap(&mut play, Outcome::Hangs, 0);
+    play.rehearsal.run_for(50_000);
+    assert_eq!(play.reason("kubevirt"), "Progressing", "{}", play.message("kubevirt"));
+    flap(&mut play, Outcome::Succeeds, 1);
+    let again = play.rehearsal.now();
+    play.until_ready("kubevirt");
+    assert!(verified(&play, position, "kubevirt") - again >= 59_000, "{}", play.tell());
+}
+
+/// Whatever changes before the engine has begun has other causes.
+#[test]
+fn what_lapses_before_the_engine_has_begun_proves_nothing() {
+    let mut play = Play::new(Engine::Flux, unchanging_resource_script(5000));
+    play.commit("kubevirt", available("1.0.0", "1.0.0", "1.0.0"));
+    play.until_ready("kubevirt");
+    let position = play.position();
+    play.rehearsal.world.stopped.insert(Part::HelmController);
+    play.commit("kubevirt", available("2.0.0", "1.0.0", "2.0.0"));
+    play.rehearsal.run_for(5000);
+    let resource = Key::new("kubevirt.io/v1", "KubeVirt", NAMESPACE, "kubevirt");
+    for (value, at) in [("False", "2026-01-01T00:00:01Z"), ("True", "2026-01-01T00:00:02Z")] {
+        let set = |status: &mut Map<String, Value>| {
+            status["conditions"][0]["status"] = value.into();
+            status["conditions"][0]["lastTransitionTime"] = at.into();
+        };
+        play.rehearsal.world.store.edit_status("user", &resource, set).unwrap();
+        play.rehearsal.run_for(5000);
+    }
+    play.rehearsal.world.stopped.clear();
+    let begun = play.rehearsal.now();
+    play.until_ready("kubevirt");
+    assert!(verified(&play, position, "kubevirt") - begun >= 59_000, "{}", play.tell());
+}
+
+/// An operator that was there for a while has left its version behind, and the one
+/// that runs does not write that field.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_version_that_was_rolled_back_is_not_the_first_of_its_kind_again(#[case] engine: Engine) {
+    let mut script = kubevirt_script(5000);
+    script.operators[0].care.insert("1.0.0".into(), Care::Silent);
+    script.behave("z", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    let spec = |version: &str, z: &str| {
+        let mut spec = kubevirt(version, version, "1.0.0", json!({"safe": true}));
+        if version == "1.0.0" {
+            spec["components"][1]["install"]["readyWhen"] = json!([]);
+        }
+        spec["components"].as_array_mut().unwrap().push(component("z", z, &["kubevirt"]));
+        spec
+    };
+    play.commit("kubevirt", spec("1.0.0", "1.0.0"));
+    play.until_ready("kubevirt");
+    play.commit("kubevirt", spec("2.0.0", "2.0.0"));
+    play.until("kubevirt", "UpgradeRolledBack");
+    let position = play.position();
+    play.commit("kubevirt", spec("2.0.0", "2.0.1"));
+    play.until_ready("kubevirt");
+    let lasted = verified(&play, position, "kubevirt") - verified(&play, position, "operator");
+    assert!(lasted >= 59_000, "{}", play.tell());
 }

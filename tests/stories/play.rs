@@ -211,6 +211,15 @@ pub fn kubevirt_script(takes: u64) -> Script {
     script
 }
 
+/// The same with a resource that is rendered alike by every version, beside a
+/// Deployment that is not: nothing but time tells what is reported before from after.
+pub fn unchanging_resource_script(takes: u64) -> Script {
+    let mut script = kubevirt_script(takes);
+    let resource = Template::new("kubevirt.io/v1", "KubeVirt", "kubevirt", json!({"replicas": 1}));
+    script.charts.insert("kubevirt".into(), vec![resource, Template::deployment()]);
+    script
+}
+
 /// A PreUpgrade hook whose chart is one Job.
 pub fn hook(name: &str, version: &str) -> Value {
     json!({

@@ -127,7 +127,13 @@ pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proo
     // Whatever Argo CD tries meanwhile, that is what has to be mended.
     let message = application.comparison_error().unwrap_or(message);
     let message = format!("{}: {message}", name(application.object));
-    let release = Release { state, attempts: proof.attempts, trouble: application.trouble(&proof), message };
+    let release = Release {
+        is_looked_at_again: application.is_looked_at_again(&state, &proof),
+        state,
+        attempts: proof.attempts,
+        trouble: application.trouble(&proof),
+        message,
+    };
     ArgoRelease { release, proof, need }
 }
 
@@ -332,6 +338,16 @@ impl<'a> Application<'a> {
             Some(message) => progressing(None, message),
             None => (ReleaseState::Ready, None, "is Synced and Healthy".to_owned()),
         }
+    }
+
+    /// Somebody asked for another comparison of what was Synced and Healthy.
+    fn is_looked_at_again(&self, state: &ReleaseState, proof: &Proof) -> bool {
+        *state == ReleaseState::Progressing
+            && self.refreshing()
+            && proof.refresh_seen
+            && !self.operations.has_pending()
+            && self.unproven().is_none()
+            && self.unhealthy().is_none()
     }
 
     fn unhealthy(&self) -> Option<String> {

@@ -72,7 +72,8 @@ impl<'a> HelmRelease<'a> {
                 None => (ReleaseState::Ready, format!("{} is ready", name(self.object))),
             }
         };
-        Release { state, attempts, trouble: self.trouble(), message }
+        let is_looked_at_again = state == ReleaseState::Progressing && self.is_looked_at_again(wanted);
+        Release { state, attempts, trouble: self.trouble(), is_looked_at_again, message }
     }
 
     /// Whether helm-controller has taken the present spec up. A suspended
@@ -123,6 +124,15 @@ impl<'a> HelmRelease<'a> {
             return Some(format!("{}: observedGeneration is not {} yet", name(self.object), self.generation));
         }
         self.unproven_history(wanted).map(|missing| format!("{}: {missing}", name(self.object)))
+    }
+
+    /// helm-controller says at the start of every look that it is reconciling; Ready
+    /// stays as it was until it really does something.
+    fn is_looked_at_again(&self, wanted: &Wanted<'_>) -> bool {
+        self.ready.is_some_and(|ready| ready.is_true() && self.is_current(&ready))
+            && self.is_observed()
+            && self.reconciling.is_some_and(|found| found.is_true())
+            && self.unproven_history(wanted).is_none()
     }
 
     /// The newest entry of `history` is what actually runs.
