@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::History;
 use super::snapshot::RevisionView;
-use crate::api::RecordedComponent;
+use crate::api::{ComponentState, RecordedComponent, RollbackRecord};
 
 /// What a component's turn consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,15 @@ pub(crate) fn turns(
 /// only what happened since *T* was verified counts.
 struct Verifications<'a> {
     last_write: BTreeMap<&'a str, u64>,
-    verified: BTreeMap<&'a str, Vec<(u64, &'a RecordedComponent)>>,
+    verified: BTreeMap<&'a str, Vec<Verification<'a>>>,
+}
+
+/// A component as a revision verified it.
+struct Verification<'a> {
+    number: u64,
+    component: &'a RecordedComponent,
+    /// Whether everything above it was in the same order then.
+    in_order: bool,
 }
 
 impl<'a> Verifications<'a> {
@@ -65,19 +73,28 @@ impl<'a> Verifications<'a> {
         let mut last_write = BTreeMap::new();
         let mut verified: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         if let Some(revision) = history.verified() {
+            let ordered = same_order(latest, revision);
             for component in &revision.spec.components {
-                verified.entry(&component.name).or_default().push((revision.number(), component));
+                let in_order = ordered.contains(component.name.as_str());
+                let verification = Verification { number: revision.number(), component, in_order };
+                verified.entry(&component.name).or_default().push(verification);
             }
+            // It was verified before somebody asked for a way back that has not ended.
+            let taken_back = taken_back(revision).map(|name| (name, revision.number() + 1));
+            last_write.extend(taken_back);
         }
         for revision in history.since_verified().iter().filter(|revision| revision.number() < latest.number()) {
             let components: BTreeMap<&str, &RecordedComponent> =
                 revision.spec.components.iter().map(|component| (component.name.as_str(), component)).collect();
+            let ordered = same_order(latest, revision);
             for record in &revision.status.components {
                 if record.moved {
                     last_write.insert(record.name.as_str(), revision.number());
                 }
                 if let (Some(_), Some(component)) = (&record.verified_at, components.get(record.name.as_str())) {
-                    verified.entry(&record.name).or_default().push((revision.number(), component));
+                    let in_order = ordered.contains(record.name.as_str());
+                    let verification = Verification { number: revision.number(), component, in_order };
+                    verified.entry(&record.name).or_default().push(verification);
                 }
             }
         }
@@ -90,7 +107,7 @@ impl<'a> Verifications<'a> {
 
     /// Number of the newest revision that verified the component as it is
     /// wanted now, after the last write at or above it. In one revision what
-    /// is upstream is written first, as long as the edges are the same.
+    /// is upstream is written first, as long as all edges above are the same.
     fn of(&self, component: &RecordedComponent, written: u64) -> Option<u64> {
         let candidates = self.verified.get(component.name.as_str())?;
         let alike = |recorded: &RecordedComponent| {
@@ -98,13 +115,48 @@ impl<'a> Verifications<'a> {
                 && recorded.ready_when == component.ready_when
                 && recorded.canary == component.canary
         };
-        let proves = |number: u64, recorded: &RecordedComponent| {
-            number > written || (number == written && recorded.depends_on == component.depends_on)
+        let proves = |found: &&Verification<'_>| {
+            alike(found.component) && (found.number > written || (found.number == written && found.in_order))
         };
-        candidates
-            .iter()
-            .rev()
-            .find(|(number, recorded)| alike(recorded) && proves(*number, recorded))
-            .map(|(number, _)| *number)
+        candidates.iter().rev().find(proves).map(|found| found.number)
+    }
+}
+
+/// Components of the latest revision that had the same edges in an earlier one, with
+/// everything above them. In apply order, so what is above comes first.
+fn same_order<'a>(latest: &'a RevisionView, earlier: &RevisionView) -> BTreeSet<&'a str> {
+    let recorded: BTreeMap<&str, &RecordedComponent> =
+        earlier.spec.components.iter().map(|component| (component.name.as_str(), component)).collect();
+    let mut same = BTreeSet::new();
+    for component in &latest.spec.components {
+        let alike = recorded.get(component.name.as_str()).is_some_and(|found| found.depends_on == component.depends_on);
+        if alike && component.depends_on.iter().all(|up| same.contains(up.as_str())) {
+            same.insert(component.name.as_str());
+        }
+    }
+    same
+}
+
+/// What a rollback that has not ended has written.
+fn taken_back(revision: &RevisionView) -> impl Iterator<Item = &str> {
+    let has_not_ended = |rollback: &RollbackRecord| rollback.finished_at.is_none();
+    let under_way = revision.status.rollback.as_ref().is_some_and(has_not_ended);
+    let records = revision.status.components.iter().filter(move |record| under_way && is_taken_back(record.state));
+    records.map(|record| record.name.as_str())
+}
+
+fn is_taken_back(state: ComponentState) -> bool {
+    match state {
+        ComponentState::Restoring
+        | ComponentState::Restored
+        | ComponentState::Removing
+        | ComponentState::Removed
+        | ComponentState::Suspended
+        | ComponentState::Failed => true,
+        ComponentState::Waiting
+        | ComponentState::Queued
+        | ComponentState::Progressing
+        | ComponentState::Verifying
+        | ComponentState::Verified => false,
     }
 }

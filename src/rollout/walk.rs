@@ -61,6 +61,8 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
     for (position, component) in components.iter().enumerate() {
         let kind = kinds.get(position).copied().unwrap_or(Turn::Move);
         if work.record(&component.name).is_some_and(|record| record.verified_at.is_some()) {
+            // What is written next stands on it.
+            release::keep_as_written(work, std::slice::from_ref(*component));
             continue;
         }
         let later = components.get(position + 1..).unwrap_or_default();

@@ -305,6 +305,18 @@ fn a_source_that_is_removed_during_a_turn_is_written_again() {
     play.until_ready("app");
 }
 
+/// An entry of a revision's status about a component.
+fn record(play: &Play, revision: &str, name: &str) -> Value {
+    let key = Key::new("windlass.dev/v1alpha1", "PackageRevision", NAMESPACE, revision);
+    let records = at(play.object(&key).expect("the revision is there"), "/status/components").as_array().cloned();
+    records.into_iter().flatten().find(|record| record["name"] == name).expect("it has a record")
+}
+
+/// Whether a component had a turn in a revision, and did not merely count as verified.
+fn had_a_turn(play: &Play, revision: &str, name: &str) -> bool {
+    record(play, revision, name).get("turnBegan").is_some()
+}
+
 fn available(version: &str, operator: &str, resource: &str) -> Value {
     let mut spec = kubevirt(version, operator, resource, json!({}));
     spec["components"][1]["install"]["readyWhen"] =
@@ -364,6 +376,27 @@ fn what_lapses_before_the_engine_has_begun_proves_nothing() {
     assert!(verified(&play, position, "kubevirt") - begun >= 59_000, "{}", play.tell());
 }
 
+/// What comes next stands on it.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn what_was_verified_earlier_in_a_walk_is_kept_as_it_was_written(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let spec = |version: &str| package(version, vec![component("a", version, &[]), component("b", version, &["a"])]);
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    play.rehearsal.world.script.behave("b", "2.0.0", Outcome::Succeeds, 300_000);
+    play.commit("app", spec("2.0.0"));
+    play.rehearsal.run_for(30_000);
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+    let a = play.child("app", "a");
+    play.rehearsal.world.store.delete("user", &a, &Expected::default()).unwrap();
+    play.rehearsal.run_for(60_000);
+    assert_eq!(play.runs("a").as_deref(), Some("2.0.0"), "{}", play.tell());
+    assert_eq!(play.reason("app"), "Progressing", "{}", play.message("app"));
+    play.until_ready("app");
+}
+
 /// An operator that was there for a while has left its version behind, and the one
 /// that runs does not write that field.
 #[rstest]
@@ -391,4 +424,51 @@ fn a_version_that_was_rolled_back_is_not_the_first_of_its_kind_again(#[case] eng
     play.until_ready("kubevirt");
     let lasted = verified(&play, position, "kubevirt") - verified(&play, position, "operator");
     assert!(lasted >= 59_000, "{}", play.tell());
+}
+
+/// It was verified first and what is above it by now was written then.
+#[test]
+fn a_new_edge_further_up_voids_what_was_verified_before_it() {
+    let mut script = Script::default();
+    script.behave("d", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(Engine::Flux, script);
+    let spec = |moving: &str, d: &str, above_b: &[&str]| {
+        let components = vec![
+            component("b", moving, above_b),
+            component("c", "1.0.0", &["b"]),
+            component("a", moving, &[]),
+            component("d", d, &[]),
+        ];
+        package(d, components)
+    };
+    play.commit("app", spec("1.0.0", "1.0.0", &[]));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0", "2.0.0", &[]));
+    play.until("app", "UpgradeFailed");
+    play.commit("app", spec("2.0.0", "2.0.1", &["a"]));
+    play.until_ready("app");
+    assert!(!had_a_turn(&play, "app-3", "a"), "{}", play.tell());
+    assert!(had_a_turn(&play, "app-3", "c"), "{}", play.tell());
+}
+
+/// What it took back was written after everything else was verified.
+#[test]
+fn a_way_back_that_was_asked_for_and_has_not_ended_has_written_all_the_same() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let spec = |version: &str, a: &str, d: &str| {
+        let components = vec![component("a", a, &[]), component("c", "1.0.0", &["a"]), component("d", d, &["c"])];
+        package(version, components)
+    };
+    play.commit("app", spec("1.0.0", "1.0.0", "1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0", "2.0.0", "2.0.0"));
+    play.until_ready("app");
+    play.rehearsal.world.script.behave("a", "1.0.0", Outcome::Succeeds, 60_000);
+    play.annotate("app", "windlass.dev/rollback-to", "1@force");
+    play.rehearsal.run_for(30_000);
+    assert_eq!(play.runs("a").as_deref(), Some("1.0.0"), "{}", play.tell());
+    assert_eq!(play.reason("app"), "RollingBack", "{}", play.message("app"));
+    play.commit("app", spec("2.0.1", "1.0.0", "2.0.1"));
+    play.until_ready("app");
+    assert!(had_a_turn(&play, "app-3", "c"), "{}", play.tell());
 }
