@@ -29,7 +29,8 @@ impl Story {
         budgets
     }
 
-    /// Most nodes without a ready pod at once, among those that had one.
+    /// Most nodes without a ready pod at once, among those that had one; but for one that the
+    /// DaemonSet controller may have missed, see [`Ready`].
     pub fn most_down(&self) -> usize {
         let mut ready = Ready::default();
         self.log.iter().map(|entry| ready.follow(entry).len()).max().unwrap_or(0)
@@ -149,8 +150,8 @@ impl Story {
 ///
 /// The DaemonSet controller does not count a node whose pod went between its two looks at the
 /// pods in one pass (`manage`, then `rollingUpdate`; pkg/controller/daemon of Kubernetes 1.36), so
-/// that one more goes now and then. While it rolls, nodes that had no pod at all when the next one
-/// went are not counted here either.
+/// that one more goes now and then. While it rolls, one node that had no pod at all when the next
+/// one went is not counted here either; a second one is.
 #[derive(Default)]
 struct Ready {
     pods: BTreeMap<String, OnNode>,
@@ -186,7 +187,9 @@ impl Ready {
                     let before = self.pods.get(&entry.name);
                     if self.rolls && going && before.is_some_and(|pod| !pod.going) {
                         let has_a_pod = |node: &&String| self.pods.values().any(|pod| pod.node == **node);
-                        self.uncounted.extend(self.had.iter().filter(|node| !has_a_pod(node)).cloned());
+                        if self.uncounted.is_empty() {
+                            self.uncounted.extend(self.had.iter().find(|node| !has_a_pod(node)).cloned());
+                        }
                     }
                     self.pods.insert(entry.name.clone(), OnNode { node: node.clone(), ready, going });
                 }
