@@ -50,6 +50,7 @@ impl Rehearsal {
         let Some((mut snapshot, time)) = self.look(&id) else {
             self.process.interest.remove(&id);
             self.process.rollouts.remove(&id);
+            self.process.watched.remove(&id);
             return;
         };
         if let Some(distortion) = self.faults.distortion {

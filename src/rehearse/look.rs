@@ -54,8 +54,14 @@ impl Rehearsal {
             wanted = needs(&snapshot);
         }
         let keys: BTreeSet<ObjectKey> = wanted.as_package.iter().chain(&wanted.as_windlass).cloned().collect();
-        snapshot.objects = keys.iter().map(|key| (key.clone(), self.look_up(key))).collect();
-        self.look_at_daemon_sets(id, &mut snapshot, &wanted);
+        let watched = keys.iter().chain(wanted.daemon_sets.keys()).cloned().collect();
+        let begun = self.process.watch(id, watched);
+        if !begun.is_empty() {
+            self.process.wake(id.clone(), now);
+        }
+        let look_up = |key: &ObjectKey| if begun.contains(key) { Lookup::Pending } else { self.look_up(key) };
+        snapshot.objects = keys.iter().map(|key| (key.clone(), look_up(key))).collect();
+        self.look_at_daemon_sets(id, &mut snapshot, &wanted, &begun);
         snapshot.refusals = self.process.refused.get(id).cloned().unwrap_or_default();
         let policies = self.policies();
         snapshot.policies = wanted.guarded.into_iter().map(|namespace| (namespace, policies.clone())).collect();
@@ -68,7 +74,13 @@ impl Rehearsal {
     }
 
     /// DaemonSets behind a canary, as closely as asked for.
-    fn look_at_daemon_sets(&mut self, id: &PackageId, snapshot: &mut Snapshot, wanted: &Needs) {
+    fn look_at_daemon_sets(
+        &mut self,
+        id: &PackageId,
+        snapshot: &mut Snapshot,
+        wanted: &Needs,
+        begun: &BTreeSet<ObjectKey>,
+    ) {
         let mut closely = false;
         for (key, depth) in &wanted.daemon_sets {
             let (place, cache) = (to_key(key), &self.process.cache);
@@ -77,6 +89,7 @@ impl Rehearsal {
                 false => cache.get(&place).map(|object| DaemonSet::read(object)),
             };
             let sight = match daemon_set {
+                _ if begun.contains(key) && !wanted.fresh.contains(key) => Sight::Pending,
                 Some(daemon_set) if depth.is_full(&daemon_set) => {
                     closely = true;
                     Sight::Full(Arc::new(self.observe(daemon_set)))

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::cache::Cache;
 use crate::api::PackageStatus;
+use crate::engine::ObjectKey;
 use crate::rollout::{Action, Peer, Record};
 use crate::sim::{Key, Object};
 
@@ -74,6 +75,8 @@ pub(super) struct Process {
     pub peers: BTreeMap<PackageId, Peer>,
     /// Objects that a Package's last decision was made from.
     pub interest: BTreeMap<PackageId, BTreeSet<Key>>,
+    /// Objects that are watched for a Package by name.
+    pub watched: BTreeMap<PackageId, BTreeSet<ObjectKey>>,
     /// Packages with a DaemonSet in the middle of a rollout.
     pub rollouts: BTreeSet<PackageId>,
     /// Refused writes in a row, for the pause before the next attempt.
@@ -86,6 +89,15 @@ pub(super) struct Process {
 impl Process {
     pub fn started(at: u64, skew: i64) -> Self {
         Self { started: at, skew, ..Self::default() }
+    }
+
+    /// Watches these objects for a Package from now on; those whose watch has only
+    /// begun, so that nothing is known of them yet.
+    pub fn watch(&mut self, id: &PackageId, keys: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
+        let before = self.watched.get(id);
+        let begun = keys.iter().filter(|key| before.is_none_or(|before| !before.contains(key))).cloned().collect();
+        self.watched.insert(id.clone(), keys);
+        begun
     }
 
     pub fn next_due(&self) -> Option<u64> {

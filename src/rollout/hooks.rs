@@ -6,8 +6,8 @@ use super::clock::Clock as _;
 use super::live::Live;
 use super::operation;
 use super::release::{self, Look};
+use super::removal::{self, Removal};
 use super::turn::Gate;
-use super::volumes;
 use super::work::Work;
 use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
 use crate::engine::observe::Proof;
@@ -100,14 +100,12 @@ fn remove_leftovers(work: &mut Work<'_>, hook: &RecordedComponent) -> Option<Str
     // A component that has become a hook goes when the new set is ready.
     let runs = work.children_of(&hook.name).iter().copied().filter(|child| release::is_hook(child));
     let leftovers: Vec<&Live> = runs.collect();
-    for leftover in &leftovers {
-        match volumes::settle(work, leftover) {
-            Some(waiting) => return Some(waiting),
-            None => work.delete(leftover),
+    match removal::of(work, &leftovers) {
+        Removal::Gone => None,
+        Removal::Waiting(message) => {
+            Some(format!("removing what an earlier run of hook {} left: {message}", hook.name))
         }
     }
-    let first = leftovers.first()?;
-    Some(format!("{}: removing what an earlier run of hook {} left", first.name(), hook.name))
 }
 
 fn start(work: &mut Work<'_>, hook: &RecordedComponent) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::snapshot::{RevisionView, Snapshot};
-use super::{Right, canaries, compile, release, removal, rights, uninstall, volumes, workloads};
+use super::{Right, canaries, compile, release, removal, rights, volumes, workloads};
 use crate::api::RevisionPhase;
 use crate::canary::Calm;
 use crate::canary::objects::DaemonSet;
@@ -55,13 +55,11 @@ impl Depth {
 }
 
 /// What [`super::decide`] will ask of [`Snapshot::objects`]. Nothing while no
-/// move is open.
+/// move is open and nothing is to go.
 pub fn needs(snapshot: &Snapshot) -> Needs {
     let mut needs = Needs::default();
-    if snapshot.package.deleting {
-        needs.as_windlass.extend(uninstall::accounts(snapshot));
-        needs.rights.extend(rights::needed(snapshot));
-    }
+    needs.as_windlass.extend(removal::accounts(snapshot));
+    needs.rights.extend(rights::needed(snapshot));
     if let Ok(definition) = &snapshot.package.definition {
         let has_path = definition.components.iter().any(|c| matches!(c.chart, ChartSource::Path(_)));
         if let (true, Some(source)) = (has_path, &definition.source) {

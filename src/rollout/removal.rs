@@ -11,15 +11,20 @@ use super::operation;
 use super::release;
 use super::replace::hand_over;
 use super::rights;
+use super::snapshot::Snapshot;
 use super::volumes;
 use super::work::Work;
 use crate::api::wellknown::{ARGO_SYNC_OPTIONS, HELM_RESOURCE_POLICY};
-use crate::api::{Blocker, Claim, Engine, Reason};
+use crate::api::{Blocker, Claim, Engine, Reason, RecordedComponent};
 use crate::engine::ObjectKey;
+use crate::package::definition::Definition;
 use crate::ready::evidence::Lookup;
 
 /// How often a right that an account lacks is looked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The same of rights that have not been looked for yet.
+const ASK_SOON: Duration = Duration::from_secs(1);
 
 /// Where the removal of some children stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +39,9 @@ pub(crate) enum Removal {
 /// before, and the objects it had, are gone.
 pub(crate) fn of(work: &mut Work<'_>, children: &[&Live]) -> Removal {
     let going = children.iter().find(|child| child.is_deleting());
-    if let (None, Some(message)) = (going, left_behind(work)) {
+    if going.is_none()
+        && let Some(message) = left_behind(work, !children.is_empty())
+    {
         return Removal::Waiting(message);
     }
     match going.copied().or_else(|| next(work, children)) {
@@ -60,7 +67,8 @@ fn depends_on<'a>(work: &Work<'a>, child: &Live) -> &'a [String] {
     recorded.map_or(&[], |recorded| &recorded.depends_on)
 }
 
-fn remove(work: &mut Work<'_>, child: &Live) -> String {
+/// Removes one child, as far as that goes now; the message names what is awaited.
+pub(crate) fn remove(work: &mut Work<'_>, child: &Live) -> String {
     let name = child.name().to_owned();
     if is_claimed_elsewhere(work, child) {
         hand_over(work, child);
@@ -98,8 +106,8 @@ fn would_lose_data(work: &mut Work<'_>, child: &Live) -> Option<String> {
     if release::engine_of(&child.key().kind) != Some(Engine::Flux) {
         return None;
     }
-    let recorded = child.component().and_then(|name| work.newest(name));
-    let unmoved = recorded.is_some_and(|recorded| recorded.adopted && !recorded.delete_data);
+    let newest = child.component().and_then(|name| work.newest(name));
+    let unmoved = is_as_taken_over(work, child) && newest.is_some_and(|newest| !newest.delete_data);
     let data = release::data_of(child).into_iter().next().filter(|_| unmoved)?;
     work.blocked_by.push(Blocker {
         kind: data.kind.clone(),
@@ -114,6 +122,19 @@ fn would_lose_data(work: &mut Work<'_>, child: &Live) -> Option<String> {
     ))
 }
 
+/// Whether a child was taken over and is as it was then, whatever later revisions
+/// want it to be.
+fn is_as_taken_over(work: &Work<'_>, child: &Live) -> bool {
+    let Some(name) = child.component() else { return false };
+    let revisions = work.snapshot.revisions.iter().rev();
+    let same = |component: &&RecordedComponent| !component.hook && child.digest() == Some(component.digest.as_str());
+    let known: Vec<_> = revisions.filter_map(|revision| revision.component(name)).filter(same).collect();
+    match known.iter().find(|component| release::is_as_written(component, child)) {
+        Some(component) => component.adopted,
+        None => known.iter().any(|component| component.adopted),
+    }
+}
+
 /// The account that the engine needs to uninstall is gone, or may not do it any
 /// more: helm-controller would drop the release and leave its objects (measured
 /// on 1.6.3).
@@ -121,7 +142,12 @@ fn lacks_account(work: &mut Work<'_>, child: &Live) -> Option<String> {
     const OTHERWISE: &str =
         "without that the release would be dropped and its objects left: restore it, or set deletionPolicy: Orphan";
     let account = release::service_account(child)?;
-    let (reason, message) = match work.snapshot.objects.get(&account)? {
+    if !child.is_deleting() && !rights::are_asked(work.snapshot, child) {
+        // It was decided in this very look that it goes.
+        work.look_again(ASK_SOON);
+        return Some(format!("what its account {} may do is being asked", account.name));
+    }
+    let (reason, message) = match work.snapshot.objects.get(&account).unwrap_or(&Lookup::Pending) {
         Lookup::Pending => return Some(format!("its account {} is being looked up", account.name)),
         Lookup::Absent => ("NotFound", format!("its account {} is gone; {OTHERWISE}", account.name)),
         Lookup::Found(_) | Lookup::KindUnknown | Lookup::Denied | Lookup::NotImpersonated => {
@@ -146,14 +172,57 @@ fn remember_objects(work: &mut Work<'_>, child: &Live) {
     work.put_record(record);
 }
 
-/// An object of a release whose child is gone.
-fn left_behind(work: &Work<'_>) -> Option<String> {
+/// An object of a release whose child is gone. What may not be read matters only
+/// where something else goes after it: its finalizer may be somebody's who is next.
+fn left_behind(work: &mut Work<'_>, more_to_go: bool) -> Option<String> {
     let gone = work.status.components.iter().filter(|record| work.children_of(&record.name).is_empty());
-    let remembered = gone.flat_map(|record| &record.objects);
-    let left = remembered
-        .filter_map(|text| read(text))
-        .find(|key| matches!(work.snapshot.objects.get(key), Some(Lookup::Found(object)) if !is_kept(object)))?;
-    Some(format!("{left}: still there although its release is gone"))
+    let remembered = gone.flat_map(|record| &record.objects).filter_map(|text| read(text)).collect();
+    let matters = more_to_go || leads_on(work.snapshot);
+    left_of(work, remembered, matters)
+}
+
+/// The same of a component whose former release is to make room for another one.
+pub(crate) fn left_in_the_way(work: &mut Work<'_>, component: &str) -> Option<String> {
+    let remembered = work.record(component).map(|record| record.objects.clone()).unwrap_or_default();
+    let left = left_of(work, remembered.iter().filter_map(|text| read(text)).collect(), true);
+    if left.is_none() && !remembered.is_empty() {
+        let mut record = work.take_record(component);
+        record.objects.clear();
+        work.put_record(record);
+    }
+    left
+}
+
+fn left_of(work: &mut Work<'_>, remembered: Vec<ObjectKey>, matters: bool) -> Option<String> {
+    let mut unread = None;
+    for key in remembered {
+        match work.snapshot.objects.get(&key).unwrap_or(&Lookup::Pending) {
+            Lookup::Found(object) if is_kept(object) => {}
+            Lookup::Found(_) => return Some(format!("{key}: still there although its release is gone")),
+            Lookup::Pending => return Some(format!("{key}: whether it is gone is being read")),
+            Lookup::Denied | Lookup::NotImpersonated if matters && is_custom(&key) => drop(unread.get_or_insert(key)),
+            Lookup::Absent | Lookup::KindUnknown | Lookup::Denied | Lookup::NotImpersonated => {}
+        }
+    }
+    let key = unread?;
+    let message =
+        format!("{key}: may not be read, so nobody knows whether it is gone: allow get, list and watch of it");
+    let (kind, namespace, name) = (key.kind, key.namespace, key.name);
+    work.blocked_by.push(Blocker { kind, namespace, name, reason: "Forbidden".into() });
+    Some(message)
+}
+
+/// Whether what a deleted Package requires may go once it is gone.
+fn leads_on(snapshot: &Snapshot) -> bool {
+    let requires = |definition: &Definition| !definition.requires.is_empty();
+    snapshot.package.deleting && snapshot.package.definition.as_ref().map_or(true, |known| requires(known))
+}
+
+/// Whether objects of the kind may have finalizers that a component removes.
+/// Those of Kubernetes' own kinds are removed by Kubernetes.
+fn is_custom(key: &ObjectKey) -> bool {
+    let group = key.api_version.split_once('/').map_or("", |(group, _)| group);
+    group.contains('.') && !group.ends_with(".k8s.io")
 }
 
 /// Whether the engine leaves an object behind because it says so itself.
@@ -161,6 +230,13 @@ fn is_kept(object: &Value) -> bool {
     let annotation = |name: &str| object["metadata"]["annotations"][name].as_str().unwrap_or_default();
     annotation(HELM_RESOURCE_POLICY) == "keep"
         || annotation(ARGO_SYNC_OPTIONS).split(',').any(|option| option.trim() == "Delete=false")
+}
+
+/// Accounts of the children that are to go, to be looked up.
+pub(crate) fn accounts(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
+    let ours = |child: &&Live| child.package() == Some(snapshot.package.name.as_str());
+    let leaving = snapshot.children.iter().filter(ours).filter(|child| child.is_deleting());
+    volumes::going(snapshot).chain(leaving).filter_map(release::service_account)
 }
 
 /// Objects that [`left_behind`] wants looked up.

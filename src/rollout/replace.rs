@@ -3,7 +3,7 @@
 
 use super::live::Live;
 use super::release;
-use super::volumes;
+use super::removal;
 use super::work::Work;
 use crate::api::RecordedComponent;
 
@@ -23,20 +23,26 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
         hand_over(work, holder);
         return Some(format!("{}: handing its release {} over", holder.name(), component.release.name));
     }
-    let own = own?;
+    let Some(own) = own else { return removal::left_in_the_way(work, &component.name) };
     if !release::is_replaced_by(own, component) {
         return None;
     }
-    let claimed = release::claim(own).is_some_and(|claim| is_wanted(work, &claim));
-    if claimed {
+    if is_claimed(work, own) {
         hand_over(work, own);
-    } else {
-        if let Some(waiting) = volumes::settle(work, own) {
-            return Some(waiting);
-        }
-        work.delete(own);
+        return Some(format!("{}: its former release is being handed over", own.name()));
     }
-    Some(format!("{}: its former release is being removed", own.name()))
+    Some(removal::remove(work, own))
+}
+
+/// Whether somebody suspended the release that is to make room for a component's:
+/// uninstalling it waits for them. The way back lifts it.
+pub(crate) fn is_held(work: &Work<'_>, component: &RecordedComponent) -> bool {
+    let replaced = work.child(component).filter(|own| release::is_replaced_by(own, component) && !own.is_deleting());
+    replaced.is_some_and(|own| release::is_suspended(own) && !is_claimed(work, own))
+}
+
+fn is_claimed(work: &Work<'_>, child: &Live) -> bool {
+    release::claim(child).is_some_and(|claim| is_wanted(work, &claim))
 }
 
 /// A child of ours that holds a component's release under another name.

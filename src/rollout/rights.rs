@@ -5,6 +5,8 @@ use std::fmt;
 use super::live::Live;
 use super::release;
 use super::snapshot::Snapshot;
+use super::volumes;
+use crate::api::{HookOutcome, RevisionPhase};
 use crate::engine::ObjectKey;
 
 /// Something that an account may do, or not: asked from the API server.
@@ -52,8 +54,24 @@ pub(super) fn to_uninstall(child: &Live) -> Vec<Right> {
     rights
 }
 
-/// Rights to ask for: those of the children of a Package that is going.
+/// Rights to ask for: those of the children that are removed next.
 pub(super) fn needed(snapshot: &Snapshot) -> impl Iterator<Item = Right> {
-    let going = snapshot.children.iter().filter(|child| snapshot.package.deleting && !child.is_deleting());
-    going.flat_map(to_uninstall)
+    volumes::going(snapshot).filter(|child| are_asked(snapshot, child)).flat_map(to_uninstall)
+}
+
+/// Whether a child that is to go may do so now. Each right is a request of its own,
+/// so none is asked for as long as a rollout has yet to come to the child.
+pub(super) fn are_asked(snapshot: &Snapshot, child: &Live) -> bool {
+    let Some(latest) = snapshot.revisions.last() else { return snapshot.package.deleting };
+    let phase = latest.status.phase;
+    let is_replaced = || {
+        let own = child.component().and_then(|name| latest.component(name));
+        own.is_some_and(|component| release::is_replaced_by(child, component))
+    };
+    let is_left = || {
+        let run = latest.status.hooks.iter().find(|record| child.component() == Some(record.name.as_str()));
+        release::is_hook(child) && run.is_none_or(|record| record.outcome == HookOutcome::ToRepeat)
+    };
+    let by_phase = matches!(phase, RevisionPhase::Succeeded | RevisionPhase::RollingBack);
+    snapshot.package.deleting || by_phase || is_replaced() || is_left()
 }

@@ -1,16 +1,19 @@
 //! Settings that move nothing: timeout, retries, drift settings, account and
 //! health checks. They are kept up to date in place, outside of any turn.
 
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 
 use super::canaries;
 use super::clock::Clock as _;
 use super::decision::Action;
+use super::live::Live;
 use super::release;
 use super::snapshot::Snapshot;
 use super::work::Work;
 use crate::api::wellknown::ARGO_TRACKING_ID;
-use crate::api::{ComponentState, Engine, Reason, RevisionPhase};
+use crate::api::{ComponentState, Engine, HookOutcome, HookRecord, Reason, RevisionPhase};
 use crate::engine::{Manifest, in_place, surplus};
 use crate::package::definition::Definition;
 use crate::package::names::hex;
@@ -80,6 +83,7 @@ fn try_again(work: &mut Work<'_>) {
 /// Applies what differs; true if anything did.
 fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
     let mut written = false;
+    let mut seen = BTreeSet::new();
     let latest = work.latest;
     for component in latest.spec.components.iter().filter(|component| !component.hook && !component.adopted) {
         let Some(child) = work.child(component).filter(|child| release::is_as_written(component, child)) else {
@@ -91,6 +95,7 @@ fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
         ) else {
             continue;
         };
+        seen.insert(child.key().clone());
         let wanted = in_place(&stored, &fresh);
         if owned::difference(wanted.as_map(), &child.object, release::CRD_POLICY).is_some() {
             work.apply_settings(child, wanted);
@@ -102,5 +107,34 @@ fn overlay(work: &mut Work<'_>, definition: &Definition) -> bool {
             written = true;
         }
     }
+    let others: Vec<&Live> = work.inventory().filter(|child| !seen.contains(child.key())).collect();
+    let patches: Vec<Action> = others.into_iter().filter_map(|child| as_whom(work, child)).collect();
+    written |= !patches.is_empty();
+    work.actions.extend(patches);
     written
+}
+
+/// A child that is not as the latest revision has it still acts as the spec says
+/// now: one that is to go, that was taken over, or that an earlier revision has put
+/// there. What it acted as before may be gone.
+fn as_whom(work: &Work<'_>, child: &Live) -> Option<Action> {
+    let running =
+        |record: &HookRecord| child.component() == Some(record.name.as_str()) && record.outcome == HookOutcome::Running;
+    if child.is_deleting() || work.status.hooks.iter().any(running) {
+        return None;
+    }
+    // Taken over, it keeps its project until it moves.
+    let is_kept = || child.component().and_then(|name| work.newest(name)).is_some_and(|known| known.adopted);
+    let (field, wanted) = match release::engine_of(&child.key().kind)? {
+        Engine::Argo if is_kept() => return None,
+        Engine::Flux => ("serviceAccountName", work.snapshot.account()),
+        Engine::Argo => ("project", Some(work.snapshot.cluster.argo_project.as_str())),
+    };
+    let found = child.object.get("spec").and_then(|spec| spec.get(field)).and_then(Value::as_str);
+    (found != wanted).then(|| Action::Patch {
+        object: child.key().clone(),
+        uid: child.uid().to_owned(),
+        resource_version: Some(child.resource_version().to_owned()),
+        patch: json!({"spec": {field: wanted}}),
+    })
 }

@@ -13,7 +13,6 @@ use crate::api::wellknown::{
     ANNOTATION_FORCE_DELETE, ARGO_TRACKING_ID, FINALIZER, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
 };
 use crate::api::{Blocker, DeletionPolicy, DeletionRecord, Reason};
-use crate::engine::ObjectKey;
 
 /// What becomes of the children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,9 +162,4 @@ fn forget(work: &mut Work<'_>) {
     if work.snapshot.package.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
         work.actions.push(Action::ReleasePackage);
     }
-}
-
-/// Accounts that an uninstall needs, to be looked up.
-pub(crate) fn accounts(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
-    snapshot.children.iter().filter_map(release::service_account)
 }

@@ -66,16 +66,21 @@ fn one(work: &mut Work<'_>, child: &Live, claim: &Claim, keep: bool) -> Option<S
 
 /// Objects to look up for [`settle`]: claims of the children that are to go.
 pub(crate) fn needed(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
-    let stays = staying(snapshot);
-    let going = snapshot.children.iter().filter(move |child| is_to_go(snapshot, &stays, child));
-    going.flat_map(|child| claims(child).map(|claim| claim.key).collect::<BTreeSet<_>>())
+    going(snapshot).flat_map(|child| claims(child).map(|claim| claim.key).collect::<BTreeSet<_>>())
 }
 
-/// Whether the child goes with its Package, or may go because nothing wanted
-/// stands at its place.
+/// Children that go with their Package, or may go because nothing wanted stands at
+/// their place.
+pub(crate) fn going(snapshot: &Snapshot) -> impl Iterator<Item = &Live> {
+    let stays = staying(snapshot);
+    snapshot.children.iter().filter(move |child| is_to_go(snapshot, &stays, child))
+}
+
 fn is_to_go(snapshot: &Snapshot, staying: &BTreeMap<Place<'_>, &RecordedComponent>, child: &Live) -> bool {
     let ours = child.package() == Some(snapshot.package.name.as_str());
-    let stays = || staying.get(&child.place()).is_some_and(|component| !release::is_replaced_by(child, component));
+    let is_it = |component: &&&RecordedComponent| child.component() == Some(component.name.as_str());
+    let kept = staying.get(&child.place()).filter(is_it);
+    let stays = || kept.is_some_and(|component| !release::is_replaced_by(child, component));
     ours && !child.is_deleting() && (snapshot.package.deleting || !stays())
 }
 

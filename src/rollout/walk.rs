@@ -87,6 +87,13 @@ fn open(
     later: &[&RecordedComponent],
     limits: Limits,
 ) -> Standing {
+    if kind == Turn::Move && replace::is_held(work, component) {
+        let mut record = work.take_record(&component.name);
+        record.state = ComponentState::Suspended;
+        work.put_record(record);
+        return Standing::Suspended("its former release is suspended, and is uninstalled once that is lifted".into());
+    }
+    let room = if kind == Turn::Move { replace::make_room(work, component) } else { None };
     let mut record = work.take_record(&component.name);
     if kind != Turn::Move {
         operation::inherit(work, &mut record);
@@ -103,7 +110,7 @@ fn open(
                 not_yet => not_yet.into(),
             }
         }
-        Turn::Move => match replace::make_room(work, component) {
+        Turn::Move => match room {
             Some(message) => Standing::Waiting(message),
             None => match write(work, component, &mut record, later) {
                 Remembered::Yes => turn::look(work, component, &mut record, limits, Gate::Verified),

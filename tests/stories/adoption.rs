@@ -218,6 +218,25 @@ fn an_uninstall_waits_where_it_would_take_data_along() {
     assert_eq!(at(play.object(&claim).unwrap(), "/metadata/name"), "data");
 }
 
+/// A replacement uninstalls as well.
+#[test]
+fn a_replacement_waits_where_it_would_take_data_along() {
+    let mut script = Script::default();
+    let claim = Template::new("v1", "PersistentVolumeClaim", "{release}-data", json!({"size": "1Mi"}));
+    script.charts.insert("podinfo".into(), vec![Template::deployment(), claim]);
+    let mut play = running(script, &json!({}));
+    play.commit("app", taking_over("1.0.0", "1.0.0"));
+    play.until_ready("app");
+    let mut replaced = taking_over("2.0.0", "2.0.0");
+    replaced["components"][0]["install"]["releaseName"] = json!("other");
+    replaced["components"][0]["install"]["replace"] = json!(true);
+    play.commit("app", replaced);
+    play.rehearsal.run_for(300_000);
+    assert!(play.message("app").contains("was taken over and has not moved since"), "{}", play.message("app"));
+    assert_eq!(play.runs("podinfo").as_deref(), Some("1.0.0"), "{}", play.tell());
+    assert_eq!(play.rehearsal.world.store.list("PersistentVolumeClaim").count(), 1);
+}
+
 /// Two objects that hold one release would undo each other's work, and removing
 /// the old one later would uninstall what the new one runs.
 #[rstest]

@@ -47,6 +47,21 @@ fn a_hook_runs_once_before_anything_moves_and_is_tidied_up(#[case] engine: Engin
     assert!(left, "{}", play.tell());
 }
 
+/// Deleted while suspended, its release would stay, and the next run be no run.
+#[test]
+fn a_hook_that_was_suspended_is_run_afresh() {
+    let mut play = installed(Engine::Flux);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let position = play.position();
+    play.commit("app", spec("2.0.0", true));
+    play.until("app", "UpgradeRolledBack");
+    play.patch(&play.child("app", "migrate-2"), json!({"spec": {"suspend": true}}));
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Succeeds, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    play.until_ready("app");
+    assert_eq!(runs(&play, position), 2, "{}", play.tell());
+}
+
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]

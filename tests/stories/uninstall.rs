@@ -125,6 +125,51 @@ fn removed_components_go_after_the_new_set_is_ready(#[case] engine: Engine) {
     assert!(succeeded.unwrap().at <= first.unwrap().at);
 }
 
+fn account(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE}})
+}
+
+fn acting_as(name: &str, mut spec: Value) -> Value {
+    spec["serviceAccountName"] = json!(name);
+    spec
+}
+
+fn lose_account(play: &mut Play, name: &str) {
+    let key = Key::new("v1", "ServiceAccount", NAMESPACE, name);
+    play.rehearsal.world.store.delete("user", &key, &Expected::default()).unwrap();
+}
+
+/// It is not the Package that goes, but the account is needed all the same.
+#[test]
+fn a_removed_component_waits_for_its_account() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.apply(&account("deployer"));
+    play.commit("app", acting_as("deployer", chain("1.0.0")));
+    play.until_ready("app");
+    lose_account(&mut play, "deployer");
+    play.commit("app", acting_as("deployer", package("2.0.0", vec![component("a", "2.0.0", &[])])));
+    play.rehearsal.run_for(1_200_000);
+    assert!(["b", "c"].iter().all(|release| play.runs(release).is_some()), "{}", play.tell());
+    assert!(play.message("app").contains("its account deployer is gone"), "{}", play.message("app"));
+    play.apply(&account("deployer"));
+    play.until_ready("app");
+    assert!(["b", "c"].iter().all(|release| play.runs(release).is_none()), "{}", play.tell());
+}
+
+/// One commit removes a component and the account that it acted as.
+#[test]
+fn a_component_that_goes_acts_as_the_account_of_now() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.apply(&account("old"));
+    play.commit("app", acting_as("old", chain("1.0.0")));
+    play.until_ready("app");
+    play.apply(&account("new"));
+    lose_account(&mut play, "old");
+    play.commit("app", acting_as("new", package("2.0.0", vec![component("a", "2.0.0", &[])])));
+    play.until_ready("app");
+    assert!(["b", "c"].iter().all(|release| play.runs(release).is_none()), "{}", play.tell());
+}
+
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]
@@ -177,6 +222,53 @@ fn the_next_one_waits_until_the_objects_of_the_one_before_are_gone(#[case] engin
     play.patch(&lingering, json!({"metadata": {"finalizers": []}}));
     play.until_gone("app");
     assert_eq!(gone(&play, position), ["c", "b", "a"]);
+}
+
+/// A new process has read nothing yet, and takes nothing for gone because of that.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn the_next_one_waits_for_what_is_left_after_a_restart_too(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    play.commit("app", chain("1.0.0"));
+    play.until_ready("app");
+    let lingering = Key::new("apps/v1", "Deployment", NAMESPACE, "c");
+    play.patch(&lingering, json!({"metadata": {"finalizers": ["example.org/slow"]}}));
+    let position = play.position();
+    play.delete("app");
+    play.rehearsal.run_for(600_000);
+    play.rehearsal.restart(0);
+    play.rehearsal.run_for(600_000);
+    let begun = play
+        .changes_since(position)
+        .any(|change| change.key.name == "app-b" && at(&change.object, "/metadata/deletionTimestamp").is_string());
+    assert!(!begun, "{}", play.tell());
+    play.patch(&lingering, json!({"metadata": {"finalizers": []}}));
+    play.until_gone("app");
+    assert_eq!(gone(&play, position), ["c", "b", "a"]);
+}
+
+/// The operator that would remove the resource's finalizer may be next.
+#[test]
+fn a_resource_that_may_not_be_read_holds_the_next_one_up_by_name() {
+    let mut play = Play::new(Engine::Flux, crate::play::kubevirt_script(5_000));
+    let mut spec = crate::play::kubevirt("1.8.0", "1.8.0", "1.8.0", json!({}));
+    spec["components"][1]["install"].as_object_mut().unwrap().remove("readyWhen");
+    play.commit("kubevirt", spec);
+    play.until_ready("kubevirt");
+    play.rehearsal.faults.distortion = Some(|snapshot| {
+        let resources = snapshot.objects.iter_mut().filter(|(key, _)| key.kind == "KubeVirt");
+        resources.for_each(|(_, lookup)| *lookup = windlass::ready::evidence::Lookup::Denied);
+    });
+    play.delete("kubevirt");
+    play.rehearsal.run_for(600_000);
+    assert!(play.message("kubevirt").contains("may not be read"), "{}", play.message("kubevirt"));
+    let blocked = play.status("kubevirt").blocked_by;
+    assert_eq!((blocked[0].kind.as_str(), blocked[0].reason.as_str()), ("KubeVirt", "Forbidden"), "{}", play.tell());
+    assert_eq!(play.runs("operator").as_deref(), Some("1.8.0"));
+    play.rehearsal.faults.distortion = None;
+    play.annotate("kubevirt", "example.org/looked-at", "again");
+    play.until_gone("kubevirt");
 }
 
 /// A hook in a later version moves the waves of what moves with it, and not of
