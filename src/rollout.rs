@@ -79,7 +79,7 @@ use crate::package::violation::Violation;
 
 pub use decision::{Action, Decision, Event, Precondition, Record, RolloutEvent, RolloutEventReason};
 pub use needs::{Depth, Needs, needs};
-pub use peer::{Found, peer, sort};
+pub use peer::{Found, peer, sort, sources_of};
 pub use rights::Right;
 pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot};
 
@@ -106,9 +106,9 @@ pub fn decide(snapshot: &Snapshot, now: Timestamp) -> Decision {
         (Err(violations), _) => invalid(snapshot, violations, now),
         (Ok(_), _) if acts_as(snapshot) == ActsAs::Nobody => {
             let message = "serviceAccountName is required in this cluster";
-            hold(snapshot, Headline::new(Reason::InvalidSpec, message), now)
+            stand_still(snapshot, &Headline::new(Reason::InvalidSpec, message), now)
         }
-        (Ok(_), Err(headline)) => hold(snapshot, headline, now),
+        (Ok(_), Err(headline)) => stand_still(snapshot, &headline, now),
         (Ok(definition), Ok(engine)) => match Wanted::of(snapshot, definition, engine) {
             Err(error) => hold(snapshot, Headline::new(Reason::InvalidSpec, error.to_string()), now),
             Ok(wanted) => live(snapshot, definition, &wanted, now),
@@ -210,18 +210,43 @@ fn unreadable(snapshot: &Snapshot, revision: &str, now: Now) -> Decision {
 
 fn invalid(snapshot: &Snapshot, violations: &[Violation], now: Now) -> Decision {
     let message = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-    hold(snapshot, Headline::new(Reason::InvalidSpec, message), now)
+    let headline = Headline::new(Reason::InvalidSpec, message);
+    match acts_as(snapshot) {
+        ActsAs::Nobody => stand_still(snapshot, &headline, now),
+        ActsAs::Account(_) | ActsAs::Windlass => hold(snapshot, headline, now),
+    }
 }
 
-/// The spec cannot be used: what was begun goes no further, what runs stays.
+/// The spec cannot be used: no turn begins, but what is under way comes to its end,
+/// and what runs is kept.
 fn hold(snapshot: &Snapshot, headline: Headline, now: Now) -> Decision {
+    match snapshot.revisions.last() {
+        Some(latest) => beside(Work::new(snapshot, latest, now), headline),
+        None => before_first_revision(snapshot, &headline, now, Vec::new()),
+    }
+}
+
+/// Whatever is told of a spec that is not taken stands first; what goes on meanwhile
+/// follows.
+fn beside(mut work: Work<'_>, headline: Headline) -> Decision {
+    let (told, open) = outcome::hold_up(&mut work);
+    let headline = match told {
+        Some(told) => Headline { message: format!("{}; meanwhile {told}", headline.message), ..headline },
+        None => headline,
+    };
+    let open = open.as_ref().map(|(name, message): &(String, String)| (name.as_str(), message.as_str()));
+    finish(work, &headline, open)
+}
+
+/// Nothing is done at all, and no clock runs.
+fn stand_still(snapshot: &Snapshot, headline: &Headline, now: Now) -> Decision {
     match snapshot.revisions.last() {
         Some(latest) => {
             let mut work = Work::new(snapshot, latest, now);
-            outcome::hold_up(&mut work);
-            finish(work, &headline, None)
+            outcome::pause_clocks(&mut work);
+            finish(work, headline, None)
         }
-        None => before_first_revision(snapshot, &headline, now, Vec::new()),
+        None => before_first_revision(snapshot, headline, now, Vec::new()),
     }
 }
 
@@ -270,7 +295,7 @@ fn changed(
         Compiled::Ready(spec) => {
             let message = format!("revision {} ({}) begins", spec.number, spec.version);
             let headline = Headline::new(Reason::Progressing, message);
-            let mut decision = hold(snapshot, headline, now);
+            let mut decision = stand_still(snapshot, &headline, now);
             decision.actions.push(Action::CreateRevision(spec));
             decision
         }
@@ -307,11 +332,10 @@ fn held_up(snapshot: &Snapshot, held: Held, inherits: Vec<Claim>, now: Now) -> D
     let mut decision = match snapshot.revisions.last() {
         Some(latest) => {
             let mut work = Work::new(snapshot, latest, now);
-            outcome::hold_up(&mut work);
             work.blocked_by = blocked_by;
             let known = &mut work.status.inherits;
             known.extend(inherits.into_iter().filter(|claim| !known.contains(claim)).collect::<Vec<_>>());
-            finish(work, &headline, None)
+            beside(work, headline)
         }
         None => before_first_revision(snapshot, &headline, now, blocked_by),
     };

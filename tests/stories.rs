@@ -18,6 +18,8 @@ mod canaries_beside;
 mod canaries_left;
 #[path = "stories/failure.rs"]
 mod failure;
+#[path = "stories/held.rs"]
+mod held;
 #[path = "stories/hooks.rs"]
 mod hooks;
 #[path = "stories/hostile.rs"]

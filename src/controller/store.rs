@@ -122,6 +122,11 @@ impl Store {
         keys.into_iter().flatten().filter_map(|key| inner.objects.get(key).cloned()).collect()
     }
 
+    /// Packages of a namespace that objects are labelled with.
+    pub fn packages(&self, namespace: &str) -> Vec<PackageKey> {
+        self.read().by_package.keys().filter(|(home, _)| home == namespace).cloned().collect()
+    }
+
     /// Objects of a namespace.
     pub fn of_namespace(&self, namespace: &str) -> Vec<Arc<Cached>> {
         self.read().objects.values().filter(|object| object.key().namespace == namespace).cloned().collect()

@@ -17,11 +17,12 @@ use super::watching::Watching;
 use crate::api::wellknown::FINALIZER_REVISION;
 use crate::api::{DeletionPolicy, Engine, Package, PackageRevision, PackageStatus};
 use crate::canary::guard::Policies;
+use crate::engine::ObjectKey;
 use crate::package::definition;
-use crate::package::names::{NameError, PackageName};
+use crate::package::names::{NameError, ObjectName, PackageName};
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
-use crate::rollout::{Cluster, PackageView, Peer, RevisionView, Snapshot};
+use crate::rollout::{self, Cluster, PackageView, Peer, RevisionView, Snapshot};
 
 /// Facts about the cluster that change seldom.
 #[derive(Clone, Debug, Default)]
@@ -190,6 +191,7 @@ impl View {
             unreadable,
             children: children.map(|child| child.live()).collect(),
             sources: sources.map(|source| source.live()).collect(),
+            orphaned_sources: self.orphaned_sources(&key.0),
             objects: BTreeMap::new(),
             daemon_sets: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -199,6 +201,21 @@ impl View {
             peers: Vec::new(),
             cluster: self.cluster(&key.0),
         }))
+    }
+
+    /// What releases point at whose Package is gone.
+    fn orphaned_sources(&self, namespace: &str) -> BTreeSet<ObjectKey> {
+        let kinds = [Kind::HelmRelease, Kind::PackageRevision];
+        let keys: BTreeSet<PackageKey> =
+            kinds.into_iter().flat_map(|kind| self.store(kind).packages(namespace)).collect();
+        let packages = self.store(Kind::Package);
+        let gone = keys.into_iter().filter(|key| packages.get(&object_key(Kind::Package, key)).is_none());
+        let sources = gone.map(|key| {
+            let children = self.store(Kind::HelmRelease).of_package(&key);
+            let children: Vec<_> = children.iter().map(|child| child.live()).collect();
+            rollout::sources_of(&children, &self.revisions(&key).0)
+        });
+        sources.flatten().collect()
     }
 
     /// What the others are doing.
@@ -226,7 +243,8 @@ impl View {
             Ok(package) => definition::parse(&key.1, &key.0, &package.spec),
             Err(error) => Err(vec![Violation::new(Code::WrongType, "/spec", error.to_string())]),
         };
-        let policy = raw.get("deletionPolicy").and_then(Value::as_str);
+        let text_of = |field: &str| raw.get(field).and_then(Value::as_str);
+        let policy = text_of("deletionPolicy");
         let status: Option<PackageStatus> =
             object.get("status").and_then(|status| serde_json::from_value(status.clone()).ok());
         Ok(PackageView {
@@ -241,6 +259,7 @@ impl View {
             labels: map(&metadata, "labels"),
             definition: definition.map(Arc::new),
             suspend: raw.get("suspend").and_then(Value::as_bool).unwrap_or(false),
+            service_account: text_of("serviceAccountName").and_then(|name| ObjectName::parse(name).ok()),
             deletion_policy: if policy == Some("Orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Uninstall },
             status: status.unwrap_or_default(),
             still_for: self.still_for(key),

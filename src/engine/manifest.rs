@@ -76,6 +76,15 @@ impl Manifest {
         self
     }
 
+    /// The same HelmRelease with its chart from another source.
+    #[must_use]
+    pub fn with_chart_ref(mut self, chart_ref: Option<Value>) -> Self {
+        if let (Some(chart_ref), Some(Value::Object(spec))) = (chart_ref, self.0.get_mut("spec")) {
+            spec.insert("chartRef".into(), chart_ref);
+        }
+        self
+    }
+
     /// `kind` of the object.
     pub fn kind(&self) -> &str {
         self.text(&["kind"])

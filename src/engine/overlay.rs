@@ -83,6 +83,19 @@ pub fn in_place_back(stored: &Manifest, fresh: &Manifest, keeps_live: bool) -> M
     result
 }
 
+/// The stored release with nothing of the present spec but as whom it acts: the
+/// account on Flux, the project on Argo CD.
+pub fn acting_as(stored: &Manifest, account: Option<&str>, project: &str) -> Manifest {
+    let mut result = stored.clone();
+    match (stored.kind(), account) {
+        ("HelmRelease", Some(account)) => set(result.map_mut(), &["spec", "serviceAccountName"], account.into()),
+        ("HelmRelease", None) => remove(result.map_mut(), &["spec", "serviceAccountName"]),
+        ("Application", _) => set(result.map_mut(), &["spec", "project"], project.into()),
+        _ => {}
+    }
+    result
+}
+
 /// Whether a release object keeps the first step of the rollout of a DaemonSet, or
 /// without a name of each, small by itself: by the budget of 1 that a post-renderer
 /// writes on Flux, by keeping the live one on Argo CD.

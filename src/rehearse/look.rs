@@ -15,7 +15,7 @@ use crate::canary::{Observation, Sight};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
-use crate::rollout::{Cluster, Found, Needs, PackageView, Snapshot, needs, peer, sort};
+use crate::rollout::{Cluster, Found, Needs, PackageView, Snapshot, needs, peer, sort, sources_of};
 use crate::sim::Key;
 use crate::sim::chart::is_cluster_scoped;
 use crate::sim::guard::Policy;
@@ -146,6 +146,7 @@ impl Rehearsal {
             unreadable,
             children,
             sources,
+            orphaned_sources: self.orphaned_sources(&id.namespace),
             objects: BTreeMap::new(),
             daemon_sets: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -155,6 +156,23 @@ impl Rehearsal {
             peers: Vec::new(),
             cluster,
         })
+    }
+
+    /// What releases point at whose Package is gone.
+    fn orphaned_sources(&mut self, namespace: &str) -> BTreeSet<ObjectKey> {
+        let kinds = ["HelmRelease", "PackageRevision"].into_iter();
+        let objects = kinds.flat_map(|kind| self.process.cache.list(kind, namespace)).map(|(_, seen)| seen);
+        let labelled = objects.map(|seen| seen.package.clone()).filter(|package| !package.is_empty());
+        let ids: BTreeSet<PackageId> = labelled.map(|package| PackageId::new(namespace, &package)).collect();
+        let gone = ids.into_iter().filter(|id| self.process.cache.get(&id.key()).is_none()).collect::<Vec<_>>();
+        let mut sources = BTreeSet::new();
+        for id in gone {
+            let children = self.process.cache.list("HelmRelease", namespace);
+            let children = children.filter(|(_, seen)| seen.is_ours && seen.package == id.name);
+            let children: Vec<Live> = children.map(|(_, seen)| seen.live.clone()).collect();
+            sources.extend(sources_of(&children, &self.revision_views(&id)));
+        }
+        sources
     }
 
     /// Labelled children.

@@ -10,7 +10,7 @@ use super::{Rehearsal, process::Seen};
 use crate::api::wellknown::FINALIZER_REVISION;
 use crate::api::{DeletionPolicy, PackageSpec, PackageStatus};
 use crate::package::definition::{Definition, parse};
-use crate::package::names::PackageName;
+use crate::package::names::{ObjectName, PackageName};
 use crate::package::violation::{Code, Violation};
 use crate::rollout::{PackageView, Peer, RevisionView, peer};
 use crate::sim::{Key, Object};
@@ -113,6 +113,7 @@ impl Rehearsal {
             annotations: texts(&object, "annotations"),
             labels: texts(&object, "labels"),
             suspend: spec("suspend").and_then(Value::as_bool).unwrap_or(false),
+            service_account: spec("serviceAccountName").and_then(|name| ObjectName::parse(name.as_str()?).ok()),
             deletion_policy: if policy == Some("Orphan") { DeletionPolicy::Orphan } else { DeletionPolicy::Uninstall },
             definition: self.process.parsed.definition(id, &object),
             status: self.process.parsed.status(id, &object),

@@ -87,7 +87,9 @@ fn sources(work: &mut Work<'_>) {
     let referred: BTreeSet<Place<'_>> = components.flat_map(prepare::sources_of).map(Place::of).collect();
     let unreferred = work.snapshot.sources.iter().filter(|source| !referred.contains(&source.place()));
     let elsewhere = |source: &Live| work.snapshot.peers.iter().any(|peer| peer.sources.contains(source.key()));
-    let unused: Vec<&Live> = unreferred.filter(|source| !elsewhere(source)).collect();
+    let orphaned = orphaned(work);
+    let unused = unreferred.filter(|source| !elsewhere(source) && !orphaned.contains(source.key()));
+    let unused: Vec<&Live> = unused.collect();
     for source in unused {
         work.delete(source);
     }
@@ -96,8 +98,17 @@ fn sources(work: &mut Work<'_>) {
 /// The sources of a Package that goes, but for those that others point at.
 pub(crate) fn own_sources(work: &mut Work<'_>) {
     let elsewhere: BTreeSet<&ObjectKey> = work.snapshot.peers.iter().flat_map(|peer| peer.sources.iter()).collect();
-    let own: Vec<&Live> = work.snapshot.sources.iter().filter(|source| !elsewhere.contains(source.key())).collect();
+    let orphaned = orphaned(work);
+    let own = work.snapshot.sources.iter().filter(|source| !elsewhere.contains(source.key()));
+    let own: Vec<&Live> = own.filter(|source| !orphaned.contains(source.key())).collect();
     for source in own {
         work.delete(source);
     }
+}
+
+/// What releases live on whose Package has left them running, and what is behind it.
+fn orphaned(work: &Work<'_>) -> BTreeSet<ObjectKey> {
+    let pointed_at = &work.snapshot.orphaned_sources;
+    let used = work.snapshot.sources.iter().filter(|source| pointed_at.contains(source.key()));
+    used.filter_map(release::source_behind).chain(pointed_at.iter().cloned()).collect()
 }

@@ -10,6 +10,7 @@ use super::decision::{Action, Precondition};
 use super::gate::Held;
 use super::history::History;
 use super::live::{Live, Place};
+use super::release;
 use super::snapshot::{RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID};
@@ -152,6 +153,17 @@ fn commit_of(defined: &Component, component: &RecordedComponent) -> Option<Strin
     pinned.or_else(|| chart.source.as_ref().map(|source| source.revision.as_str())).map(str::to_owned)
 }
 
+/// A stored component with the sources of a freshly rendered one: what is installed
+/// stays as it was recorded.
+fn from_elsewhere(stored: &RecordedComponent, mut fresh: Vec<Manifest>) -> Vec<Manifest> {
+    let chart_ref = fresh.pop().and_then(|release| release.get(&["spec", "chartRef"]).cloned());
+    let mut kept: Vec<Manifest> = stored.manifests.iter().cloned().map(Manifest::from_record).collect();
+    let release = kept.pop().map(|release| release.with_chart_ref(chart_ref));
+    let others = kept.into_iter().filter(|manifest| !release::is_source_kind(manifest.kind()));
+    let sources = fresh.into_iter().filter(|manifest| release::is_source_kind(manifest.kind()));
+    others.chain(sources).chain(release).collect()
+}
+
 fn into_record(manifests: Vec<Manifest>) -> Vec<Map<String, Value>> {
     manifests.into_iter().map(Manifest::into_map).collect()
 }
@@ -164,6 +176,7 @@ struct Known<'a> {
     unmoved: BTreeSet<&'a str>,
     replaced: BTreeSet<String>,
     given: BTreeMap<&'a str, &'a Live>,
+    wanted: &'a Wanted,
 }
 
 impl<'a> Known<'a> {
@@ -176,6 +189,7 @@ impl<'a> Known<'a> {
         let adopted = latest.into_iter().flat_map(|latest| &latest.spec.components).filter(|c| c.adopted);
         let given = adopt::given(snapshot, wanted).map(|(component, live)| (component.name.as_str(), live));
         Self {
+            wanted,
             recorded,
             unmoved: adopted.map(|component| component.name.as_str()).collect(),
             replaced: wanted.replacements(latest).into_iter().map(|replacement| replacement.component).collect(),
@@ -226,6 +240,9 @@ impl Compiler<'_> {
         match (known.stored(outline), defined.hook) {
             (Some(stored), false) => {
                 (component.manifests, component.adopted) = (stored.manifests.clone(), stored.adopted);
+                if known.wanted.has_other_origin(stored) {
+                    component.manifests = into_record(from_elsewhere(stored, self.render(outline, defined)?));
+                }
             }
             (_, true) if !self.is_upgrade_of_version() => {}
             (_, true) => component.manifests = into_record(self.render(outline, defined)?),

@@ -101,9 +101,8 @@ impl<'a> History<'a> {
         target: &RevisionView,
         since: impl DoubleEndedIterator<Item = &'r RevisionView>,
     ) -> Result<(), Unsafe> {
-        let version = Version::parse(&target.spec.version).ok();
         let mut touching = since.rev().filter(|revision| revision.touched_anything());
-        touching.find_map(|revision| objection(revision, version.as_ref())).map_or(Ok(()), Err)
+        touching.find_map(|revision| objection(revision, &target.spec.version)).map_or(Ok(()), Err)
     }
 
     /// Revisions with a number above `number`.
@@ -130,11 +129,13 @@ impl<'a> History<'a> {
     }
 }
 
-fn objection(revision: &RevisionView, target: Option<&Version>) -> Option<Unsafe> {
+/// A range says which other versions may run again; that a version follows itself
+/// needs no saying.
+fn objection(revision: &RevisionView, target: &str) -> Option<Unsafe> {
     let rollback = &revision.spec.rollback;
     let admits = || {
-        let range = Range::parse(&rollback.to);
-        matches!((range, target), (Ok(range), Some(target)) if range.admits(target))
+        let versions = (Range::parse(&rollback.to), Version::parse(target));
+        revision.spec.version == target || matches!(versions, (Ok(range), Ok(target)) if range.admits(&target))
     };
     let cause = if !rollback.safe {
         UnsafeCause::NotSafe

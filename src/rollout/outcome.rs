@@ -379,23 +379,65 @@ pub(crate) fn suspended(work: &mut Work<'_>) -> Headline {
     }
 }
 
-/// The spec cannot be used, or has to wait. Where nothing is under way, what runs is
-/// kept as ever: only a move waits.
-pub(crate) fn hold_up(work: &mut Work<'_>) {
-    match work.status.phase {
-        RevisionPhase::Succeeded | RevisionPhase::RolledBack if !work.snapshot.package.suspend => {
-            canaries::look_after(work);
+/// The spec cannot be used, or has to wait. No turn begins, since nobody wants what it
+/// would move towards any more. What runs is wanted by everybody: it is kept, a way
+/// back to it is gone to its end, and a turn that is open still may fail. What is told
+/// of that beside.
+pub(crate) fn hold_up(work: &mut Work<'_>) -> (Option<String>, Open) {
+    if work.snapshot.package.suspend {
+        pause_clocks(work);
+        return (None, None);
+    }
+    work.held = true;
+    let told = match work.status.phase {
+        RevisionPhase::Succeeded | RevisionPhase::RolledBack => {
+            keep(work);
             stop_clocks(work);
+            (None, None)
         }
+        RevisionPhase::RollingBack => {
+            let (headline, open) = roll_back(work);
+            (Some(headline.message), open)
+        }
+        RevisionPhase::Applying => match walk::finish_turn(work) {
+            Some((name, Some(message))) => {
+                let (headline, open) = component_failed(work, &name, &message);
+                (Some(headline.message), open)
+            }
+            Some((_, None)) => (None, None),
+            None => {
+                pause_clocks(work);
+                return (None, None);
+            }
+        },
         RevisionPhase::Pending
         | RevisionPhase::Preparing
-        | RevisionPhase::Applying
         | RevisionPhase::Failed
-        | RevisionPhase::RollingBack
         | RevisionPhase::RollbackFailed
-        | RevisionPhase::Succeeded
-        | RevisionPhase::RolledBack
-        | RevisionPhase::Superseded => pause_clocks(work),
+        | RevisionPhase::Superseded => {
+            pause_clocks(work);
+            return (None, None);
+        }
+    };
+    canaries::look_after(work);
+    told
+}
+
+/// What runs is kept as it was last written, whatever is wanted next.
+fn keep(work: &mut Work<'_>) {
+    let actions = work.actions.len();
+    match (work.status.phase, target(work)) {
+        (RevisionPhase::RolledBack, Some(target)) => rollback::keep(work, target),
+        (RevisionPhase::RolledBack, None) => {}
+        _ => {
+            let latest = work.latest;
+            release::keep_as_written(work, &latest.spec.components);
+            canaries::keep(work, &latest.spec.components);
+        }
+    }
+    if work.actions.len() > actions {
+        // It was written without the settings of a spec that may come.
+        work.status.settings = None;
     }
 }
 

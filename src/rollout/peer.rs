@@ -7,7 +7,7 @@ use super::gate;
 use super::history::History;
 use super::live::{Live, key_of};
 use super::release;
-use super::snapshot::{Peer, Required, Snapshot};
+use super::snapshot::{Peer, Required, RevisionView, Snapshot};
 use super::wanted::Wanted;
 use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{Claim, Engine, RevisionPhase};
@@ -108,8 +108,17 @@ fn required(definition: &Definition) -> Vec<Required> {
     packages.collect()
 }
 
+/// Flux sources that children and revisions point at, whoever they belong to.
+pub fn sources_of(children: &[Live], revisions: &[RevisionView]) -> BTreeSet<ObjectKey> {
+    children.iter().filter_map(release::chart_source).chain(recorded_sources(revisions)).collect()
+}
+
 fn sources(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
-    let components = snapshot.revisions.iter().flat_map(|revision| &revision.spec.components);
+    recorded_sources(&snapshot.revisions)
+}
+
+fn recorded_sources(revisions: &[RevisionView]) -> impl Iterator<Item = ObjectKey> {
+    let components = revisions.iter().flat_map(|revision| &revision.spec.components);
     let manifests = components.flat_map(|component| &component.manifests).map(key_of);
     manifests.filter(|key| release::is_source_kind(&key.kind))
 }

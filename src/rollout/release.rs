@@ -345,6 +345,30 @@ pub(crate) fn service_account(child: &Live) -> Option<ObjectKey> {
     Some(ObjectKey { api_version: "v1".into(), kind: "ServiceAccount".into(), namespace, name: name.to_owned() })
 }
 
+/// What a HelmRelease says of where its chart comes from.
+pub(crate) fn chart_ref(child: &Live) -> Option<&Value> {
+    child.object.get("spec")?.get("chartRef")
+}
+
+/// The Flux source that a release's chart comes from.
+pub(crate) fn chart_source(child: &Live) -> Option<ObjectKey> {
+    let reference = chart_ref(child)?;
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).map(str::to_owned);
+    let namespace = text("namespace").unwrap_or_else(|| child.key().namespace.clone());
+    Some(source_key(text("kind")?, namespace, text("name")?))
+}
+
+/// The source that a source takes its artifact from.
+pub(crate) fn source_behind(source: &Live) -> Option<ObjectKey> {
+    let reference = source.object.get("spec")?.get("sourceRef")?;
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).map(str::to_owned);
+    Some(source_key(text("kind")?, source.key().namespace.clone(), text("name")?))
+}
+
+fn source_key(kind: String, namespace: String, name: String) -> ObjectKey {
+    ObjectKey { api_version: "source.toolkit.fluxcd.io/v1".into(), kind, namespace, name }
+}
+
 /// Objects a release has, without those that an uninstall keeps.
 /// `status.inventory` of a HelmRelease (`<ns>_<name>_<group>_<kind>`, since
 /// helm-controller 1.5.0), `status.resources` of an Application.

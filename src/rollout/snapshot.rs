@@ -11,7 +11,7 @@ use crate::canary::Sight;
 use crate::canary::guard::Policies;
 use crate::engine::ObjectKey;
 use crate::package::definition::Definition;
-use crate::package::names::PackageName;
+use crate::package::names::{ObjectName, PackageName};
 use crate::package::range::Range;
 use crate::package::version::Version;
 use crate::package::violation::Violation;
@@ -34,6 +34,9 @@ pub struct Snapshot {
     pub others: Vec<Live>,
     /// Flux sources of ours in the namespace, whichever Package they were made for.
     pub sources: Vec<Live>,
+    /// Those that children and revisions point at whose Package was deleted and has
+    /// left them running.
+    pub orphaned_sources: BTreeSet<ObjectKey>,
     /// Objects that [`super::needs()`] asked for.
     pub objects: BTreeMap<ObjectKey, Lookup>,
     /// DaemonSets behind a canary that [`super::needs()`] asked for.
@@ -75,6 +78,8 @@ pub struct PackageView {
     pub definition: Result<Arc<Definition>, Vec<Violation>>,
     /// `spec.suspend`, readable also where the spec as a whole is not.
     pub suspend: bool,
+    /// `spec.serviceAccountName`, readable also where the spec as a whole is not.
+    pub service_account: Option<ObjectName>,
     /// `spec.deletionPolicy`, readable also where the spec as a whole is not.
     pub deletion_policy: DeletionPolicy,
     /// Status as last written.
@@ -105,9 +110,11 @@ pub struct RevisionView {
 impl Snapshot {
     /// The ServiceAccount that the Package names, else the default one.
     pub(crate) fn account(&self) -> Option<&str> {
-        let definition = self.package.definition.as_ref().ok();
-        let stated = definition.and_then(|definition| definition.service_account.as_ref()).map(|name| name.as_str());
-        stated.or(self.cluster.default_service_account.as_deref())
+        let stated = match &self.package.definition {
+            Ok(definition) => definition.service_account.as_ref(),
+            Err(_) => self.package.service_account.as_ref(),
+        };
+        stated.map(ObjectName::as_str).or(self.cluster.default_service_account.as_deref())
     }
 }
 

@@ -11,6 +11,7 @@ use super::turn::{self, Gate, Limits, Standing};
 use super::turns::{Turn, turns};
 use super::work::Work;
 use crate::api::{ComponentRecord, ComponentState, Reason, RecordedComponent, RevisionPhase};
+use crate::engine::Manifest;
 use crate::rollout::clock::Clock as _;
 
 /// Where a revision stands after one look.
@@ -77,6 +78,40 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
         }
     }
     Stage::Done
+}
+
+/// Looks at the turn that is open, and begins no other: its component's name, and why
+/// it failed if it did. `None` if none is open.
+pub(crate) fn finish_turn(work: &mut Work<'_>) -> Option<(String, Option<String>)> {
+    if hooks::is_running(work) {
+        hooks::finish(work);
+        return None;
+    }
+    let unverified = |component: &&RecordedComponent| {
+        !component.hook && work.record(&component.name).is_none_or(|record| record.verified_at.is_none())
+    };
+    let component = work.latest.spec.components.iter().find(unverified)?;
+    let mut record = work.take_record(&component.name);
+    if !record.is_started() && !record.moved {
+        return None;
+    }
+    evidence::follow(work);
+    let limits = work.limits();
+    let standing = turn::look(work, component, &mut record, limits, Gate::Verified);
+    work.put_record(record);
+    let failed = match standing {
+        Standing::Failed(message) => Some(message),
+        Standing::Verified => {
+            verified(work, &component.name);
+            None
+        }
+        Standing::Waiting(_)
+        | Standing::Suspended(_)
+        | Standing::Denied(_)
+        | Standing::Unguarded(_)
+        | Standing::NoSource(_) => None,
+    };
+    Some((component.name.clone(), failed))
 }
 
 /// The turn of one component whose predecessors are all verified.
@@ -150,14 +185,25 @@ fn write(
         }
         release::begin_turn(work, component, record, true);
         let now = work.now.as_time();
-        // Taking a release over moves nothing.
-        record.moved = !component.adopted;
+        // Taking a release over moves nothing, nor does another way to the same chart.
+        record.moved = !component.adopted && !has_only_another_source(work, component);
         record.state = ComponentState::Queued;
         record.queued_at.get_or_insert_with(|| now.clone());
         record.applied_at.get_or_insert(now);
     }
     work.apply(component, record);
     Remembered::Yes
+}
+
+/// Whether the live release differs from the wanted one in where its chart comes from
+/// alone.
+fn has_only_another_source(work: &Work<'_>, component: &RecordedComponent) -> bool {
+    let Some(child) = work.child(component) else { return false };
+    let mut there = component.clone();
+    let (Some(wanted), Some(found)) = (there.manifests.last_mut(), release::chart_ref(child)) else { return false };
+    let stored = Manifest::from_record(std::mem::take(wanted));
+    *wanted = stored.with_chart_ref(Some(found.clone())).into_map();
+    release::is_as_written(&there, child)
 }
 
 fn verified(work: &mut Work<'_>, name: &str) {

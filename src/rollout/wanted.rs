@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 use super::adopt;
-use super::live::Live;
+use super::compile;
+use super::live::{Live, Place};
 use super::release;
 use super::snapshot::{RevisionView, Snapshot};
 use crate::api::{self, Claim, Engine, RecordedComponent, RevisionRollback};
 use crate::engine::{ObjectKey, chart_digest, chart_name, chart_version, claim};
-use crate::package::definition::{Component, Definition};
+use crate::package::definition::{ChartSource, Component, Definition};
 use crate::package::digest::{ComponentDigest, DigestError};
 use crate::package::names::child_name;
 use crate::package::order::order;
 use crate::package::range::Range;
+use crate::ready::evidence::Lookup;
+use crate::ready::release::text;
 
 /// What the spec asks for; as a revision, but for its number and manifests.
 #[derive(Clone, Debug)]
@@ -25,6 +30,54 @@ pub(crate) struct Wanted {
     /// For each of them its position in the definition.
     positions: Vec<usize>,
     keys: Vec<ObjectKey>,
+    origins: Vec<Option<Origin>>,
+}
+
+/// Where Flux gets a chart, as far as the component's digest does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Address of the Git repository; `None`: the digest names the repository.
+    url: Option<String>,
+    /// Secret that opens it.
+    secret: Option<String>,
+}
+
+impl Origin {
+    /// As it is wanted; `None` where that does not matter, or is not known yet.
+    fn wanted(snapshot: &Snapshot, definition: &Definition, component: &Component, engine: Engine) -> Option<Self> {
+        match (engine, &component.chart) {
+            (Engine::Argo, _) => None,
+            (Engine::Flux, ChartSource::Repository(chart)) => {
+                Some(Self { url: None, secret: chart.secret.as_ref().map(|secret| secret.as_str().to_owned()) })
+            }
+            (Engine::Flux, ChartSource::Path(_)) => {
+                let source = definition.source.as_ref()?;
+                match snapshot.objects.get(&compile::git_repository_key(snapshot, &source.name))? {
+                    Lookup::Found(repository) => Self::of_spec(repository.get("spec")?.as_object()?, true),
+                    Lookup::Absent
+                    | Lookup::KindUnknown
+                    | Lookup::Denied
+                    | Lookup::NotImpersonated
+                    | Lookup::Pending => None,
+                }
+            }
+        }
+    }
+
+    /// As a revision has it; `None` where it has none.
+    fn recorded(component: &RecordedComponent) -> Option<Self> {
+        let mut manifests = component.manifests.iter();
+        manifests.find_map(|manifest| match Place::of(manifest).kind() {
+            "HelmRepository" | "OCIRepository" => Self::of_spec(manifest.get("spec")?.as_object()?, false),
+            "GitRepository" => Self::of_spec(manifest.get("spec")?.as_object()?, true),
+            _ => None,
+        })
+    }
+
+    fn of_spec(spec: &Map<String, Value>, with_url: bool) -> Option<Self> {
+        let url = text(spec, &["url"]).filter(|_| with_url).map(str::to_owned);
+        Some(Self { url, secret: text(spec, &["secretRef", "name"]).map(str::to_owned) })
+    }
 }
 
 /// A component whose release gets another identity.
@@ -44,6 +97,7 @@ impl Wanted {
         let standing = Standing::of(snapshot, engine);
         let mut components = Vec::with_capacity(positions.len());
         let mut keys = Vec::with_capacity(positions.len());
+        let mut origins = Vec::with_capacity(positions.len());
         for (wave, &position) in (0..).zip(&positions) {
             let (Some(component), Some(digest)) = (definition.components.get(position), digests.get(position)) else {
                 continue;
@@ -53,10 +107,11 @@ impl Wanted {
             outline.release = standing.stored_elsewhere(&key, outline.release);
             components.push(outline);
             keys.push(key);
+            origins.push(Origin::wanted(snapshot, definition, component, engine));
         }
         let to = definition.rollback.to.as_ref().map(Range::as_written).unwrap_or_default().to_owned();
         let rollback = RevisionRollback { safe: definition.rollback.safe, to };
-        Ok(Self { engine, version: definition.version.to_string(), rollback, components, positions, keys })
+        Ok(Self { engine, version: definition.version.to_string(), rollback, components, positions, keys, origins })
     }
 
     /// Wanted version, without a leading v.
@@ -65,7 +120,7 @@ impl Wanted {
     }
 
     /// Whether a revision of this would differ from `latest`: in a digest, the
-    /// order, `readyWhen`, canary, rollback or version.
+    /// order, `readyWhen`, canary, rollback or version, or in where Flux gets a chart.
     pub fn differs_from(&self, latest: &RevisionView) -> bool {
         let spec = &latest.spec;
         let alike = |(wanted, recorded): (&RecordedComponent, &RecordedComponent)| {
@@ -80,6 +135,17 @@ impl Wanted {
             || self.rollback != spec.rollback
             || self.components.len() != spec.components.len()
             || !self.components.iter().zip(&spec.components).all(alike)
+            || spec
+                .components
+                .iter()
+                .zip(&self.origins)
+                .any(|(recorded, wanted)| is_elsewhere(recorded, wanted.as_ref()))
+    }
+
+    /// Whether Flux gets the chart of a recorded component from somewhere else now.
+    pub fn has_other_origin(&self, recorded: &RecordedComponent) -> bool {
+        let at = self.components.iter().position(|component| component.name == recorded.name);
+        at.and_then(|at| self.origins.get(at)).is_some_and(|wanted| is_elsewhere(recorded, wanted.as_ref()))
     }
 
     /// All of them, with the place of their release's object and their position in
@@ -135,6 +201,10 @@ impl Wanted {
             })
             .collect()
     }
+}
+
+fn is_elsewhere(recorded: &RecordedComponent, wanted: Option<&Origin>) -> bool {
+    wanted.is_some_and(|wanted| Origin::recorded(recorded).is_some_and(|recorded| recorded != *wanted))
 }
 
 /// In what the identity of a release differs from what is recorded.

@@ -14,7 +14,7 @@ use super::{adopt, canaries, compile, operation, release};
 use crate::api::{
     Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase, RolloutRecord,
 };
-use crate::engine::{Manifest, ObjectKey, in_place, in_place_back, pinned, pinned_names};
+use crate::engine::{Manifest, ObjectKey, acting_as, in_place, in_place_back, pinned, pinned_names};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
 
@@ -32,6 +32,9 @@ pub(crate) struct Work<'a> {
     pub events: Vec<Event>,
     pub rollout_events: Vec<RolloutEvent>,
     pub blocked_by: Vec<Blocker>,
+    /// The spec is not what the latest revision was made from: of its settings only as
+    /// whom it acts is taken.
+    pub held: bool,
     /// DaemonSets behind a canary that this look has seen to.
     pub seen_to: BTreeSet<ObjectKey>,
     /// Rollouts of earlier revisions that stand still: they are told, and not recorded.
@@ -65,6 +68,7 @@ impl<'a> Work<'a> {
             events: Vec::new(),
             rollout_events: Vec::new(),
             blocked_by: Vec::new(),
+            held: false,
             seen_to: BTreeSet::new(),
             overtaken: Vec::new(),
             look_again: None,
@@ -237,8 +241,11 @@ impl<'a> Work<'a> {
         if !release::is_release_kind(stored.kind()) || component.hook || component.adopted {
             return stored;
         }
+        let Ok(definition) = &self.snapshot.package.definition else {
+            return acting_as(&stored, self.snapshot.account(), &self.snapshot.cluster.argo_project);
+        };
         match compile::release_object(self.snapshot, definition, self.latest, component) {
-            Some(fresh) if self.is_back() => in_place_back(&stored, &fresh, component.canary.is_some()),
+            Some(fresh) if self.held || self.is_back() => in_place_back(&stored, &fresh, component.canary.is_some()),
             Some(fresh) => in_place(&stored, &fresh),
             None => stored,
         }

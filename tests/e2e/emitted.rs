@@ -196,6 +196,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
             labels: BTreeMap::new(),
             definition: Ok(package.clone().into()),
             suspend: false,
+            service_account: None,
             deletion_policy: DeletionPolicy::Uninstall,
             status: PackageStatus::default(),
             still_for: Duration::from_secs(60),
@@ -203,6 +204,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
         revisions: Vec::new(),
         children: Vec::new(),
         sources: Vec::new(),
+        orphaned_sources: Default::default(),
         objects: BTreeMap::new(),
         peers: Vec::new(),
         cluster: Cluster {

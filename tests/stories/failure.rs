@@ -84,6 +84,30 @@ fn a_new_component_is_removed_at_its_place_on_the_way_back(#[case] engine: Engin
     assert!(back < asked_to_go && gone < written("app-a"), "{}", play.tell());
 }
 
+/// The range of the way back is about other versions, by default those that this one
+/// may follow.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_change_within_a_version_goes_back_to_that_version(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("a", "1.9.1", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.8.0", vec![component("a", "1.8.0", &[])]));
+    play.until_ready("app");
+    let next = |chart: &str| {
+        let mut spec = package("1.9.0", vec![component("a", chart, &[])]);
+        spec["rollback"] = json!({"safe": true});
+        spec["upgrade"] = json!({"from": "~1.8"});
+        spec
+    };
+    play.commit("app", next("1.9.0"));
+    play.until_ready("app");
+    play.commit("app", next("1.9.1"));
+    play.until("app", "UpgradeRolledBack");
+    assert_eq!(play.runs("a").as_deref(), Some("1.9.0"));
+}
+
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]

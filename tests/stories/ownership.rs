@@ -323,3 +323,65 @@ fn a_rollback_leaves_what_another_package_had_before(
     let expected: &[&str] = if gives_up_as_a_whole { &["rest", "added"] } else { &["added"] };
     assert_eq!(gone, expected, "{}", play.tell());
 }
+
+/// The release is what it was; only the way to its chart is another one.
+#[test]
+fn another_secret_of_a_repository_is_taken_up_and_moves_nothing() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let spec = |secret: &str| {
+        let mut a = component("a", "1.0.0", &[]);
+        a["chart"]["secretRef"] = json!({"name": secret});
+        package("1.0.0", vec![a, component("b", "1.0.0", &["a"])])
+    };
+    play.commit("app", spec("old"));
+    play.until_ready("app");
+    let position = play.position();
+    play.commit("app", spec("new"));
+    play.until_ready("app");
+    let referred = |play: &Play, key: &Key, field: &str, kind: &str| {
+        let name = play.object(key).unwrap()["spec"][field]["name"].as_str().unwrap().to_owned();
+        Key::new("source.toolkit.fluxcd.io/v1", kind, NAMESPACE, &name)
+    };
+    let chart = referred(&play, &play.child("app", "a"), "chartRef", "HelmChart");
+    let repository = referred(&play, &chart, "sourceRef", "HelmRepository");
+    assert_eq!(play.object(&repository).unwrap()["spec"]["secretRef"], json!({"name": "new"}), "{}", play.tell());
+    let deployments = play.changes_since(position).filter(|change| change.key.kind == "Deployment");
+    assert_eq!(deployments.count(), 0, "{}", play.tell());
+    let moved = play.rehearsal.world.store.list("PackageRevision").any(|(_, revision)| {
+        let records = revision["status"]["components"].as_array().cloned().unwrap_or_default();
+        revision["spec"]["number"] == 2 && records.iter().any(|record| record["moved"] == true)
+    });
+    assert!(!moved, "{}", play.tell());
+    assert_eq!(play.moves_since(position), ["app-a"]);
+}
+
+/// Their Package is gone, but the releases read their charts from them.
+#[test]
+fn sources_of_releases_that_were_left_running_stay() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let mut left = package("1.0.0", vec![component("a", "1.0.0", &[])]);
+    left["deletionPolicy"] = json!("Orphan");
+    play.commit("left", left);
+    play.until_ready("left");
+    play.delete("left");
+    play.until_gone("left");
+    play.commit("app", package("1.0.0", vec![component("b", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.commit("app", package("2.0.0", vec![component("b", "2.0.0", &[])]));
+    play.until_ready("app");
+    play.rehearsal.run_for(60_000);
+    let there = |play: &Play| {
+        let chart = play.object(&play.child("left", "a")).unwrap()["spec"]["chartRef"]["name"].clone();
+        let chart = Key::new("source.toolkit.fluxcd.io/v1", "HelmChart", NAMESPACE, chart.as_str().unwrap());
+        let repository = play.object(&chart).map(|chart| chart["spec"]["sourceRef"]["name"].clone());
+        repository.is_some_and(|name| {
+            let name = name.as_str().unwrap();
+            play.object(&Key::new("source.toolkit.fluxcd.io/v1", "HelmRepository", NAMESPACE, name)).is_some()
+        })
+    };
+    assert!(there(&play), "{}", play.tell());
+    play.delete("app");
+    play.until_gone("app");
+    play.rehearsal.run_for(60_000);
+    assert!(there(&play), "{}", play.tell());
+}
