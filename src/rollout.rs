@@ -255,7 +255,6 @@ fn live(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted, now: Now)
         Some(latest) if !wanted.differs_from(latest) => {
             let mut work = Work::new(snapshot, latest, now);
             work.supersede_older();
-            work.status.deletion = None;
             cleanup::hold_revisions(&mut work);
             let (headline, open) = if snapshot.package.suspend {
                 (outcome::suspended(&mut work), None)

@@ -10,6 +10,8 @@ mod play;
 mod accounts;
 #[path = "stories/adoption.rs"]
 mod adoption;
+#[path = "stories/afterwards.rs"]
+mod afterwards;
 #[path = "stories/canaries.rs"]
 mod canaries;
 #[path = "stories/canaries_beside.rs"]

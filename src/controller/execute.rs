@@ -65,6 +65,12 @@ pub enum WriteError {
         /// What the API server said.
         problem: String,
     },
+    /// Somebody else's object stands at the place of a child.
+    #[error("{object} exists and is not this package's: remove it, or annotate it for adoption")]
+    Taken {
+        /// Which object.
+        object: String,
+    },
     /// Admission has changed what we wrote: the canary's guard takes us for
     /// somebody else.
     #[error(
@@ -258,7 +264,22 @@ impl Executor {
             }
             Precondition::Any => {}
         }
-        self.object(&key.name, bounded(api.patch(&key.name, &apply(), &Patch::Apply(&object))).await)
+        let answer = bounded(api.patch(&key.name, &apply(), &Patch::Apply(&object))).await;
+        let refused = answer.as_ref().is_err_and(|error| error.is_conflict() || error.is_invalid());
+        if refused && *precondition == Precondition::Absent && self.is_taken(&api, &key).await {
+            return Err(WriteError::Taken { object: key.to_string() });
+        }
+        self.object(&key.name, answer)
+    }
+
+    /// Whether somebody else's object stands where one of ours is to be made. It may
+    /// have come after the revision began, and only ours are watched.
+    async fn is_taken(&self, api: &Api<DynamicObject>, key: &ObjectKey) -> bool {
+        let found = bounded(api.get(&key.name)).await;
+        found.is_ok_and(|found| {
+            let label = |name: &str| found.metadata.labels.as_ref()?.get(name).map(String::as_str);
+            label(LABEL_MANAGED_BY) != Some(FIELD_MANAGER) || label(LABEL_PACKAGE) != Some(self.package.as_str())
+        })
     }
 
     /// Namespaces are applied as the Package's account, with a field manager of
@@ -309,8 +330,30 @@ impl Executor {
             return Err(WriteError::Changed { object: key.to_string() });
         }
         operated(&mut live, wanted, operation);
+        if key.kind == Kind::HelmRelease.as_str() {
+            return self.replace_spec(&api, key, &live).await;
+        }
         let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         self.object(&key.name, bounded(api.replace(&key.name, &parameters, &live)).await)
+    }
+
+    /// The same by the right to patch alone, which is all that is needed for HelmReleases.
+    async fn replace_spec(
+        &self,
+        api: &Api<DynamicObject>,
+        key: &ObjectKey,
+        wanted: &DynamicObject,
+    ) -> Result<Written, WriteError> {
+        let metadata = &wanted.metadata;
+        let patch = json!([
+            {"op": "test", "path": "/metadata/uid", "value": metadata.uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": metadata.resource_version},
+            {"op": "add", "path": "/metadata/labels", "value": metadata.labels},
+            {"op": "add", "path": "/metadata/annotations", "value": metadata.annotations},
+            {"op": "add", "path": "/spec", "value": wanted.data["spec"]},
+        ]);
+        let patch = serde_json::from_value(patch).map_err(|error| failed(&key.name, unreadable(error)))?;
+        self.object(&key.name, bounded(api.patch(&key.name, &ours(), &Patch::<()>::Json(patch))).await)
     }
 
     async fn mark_volume_claim(&self, key: &ObjectKey, uid: &str, annotations: &Value) -> Result<Written, WriteError> {
@@ -462,6 +505,13 @@ fn operated(live: &mut DynamicObject, wanted: Option<&Map<String, Value>>, opera
         let fields = fields.cloned().unwrap_or_default();
         fields.into_iter().filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())))
     };
+    let wanted_finalizers = wanted.get("metadata").and_then(|metadata| metadata.get("finalizers"));
+    let finalizers = live.metadata.finalizers.get_or_insert_default();
+    for finalizer in wanted_finalizers.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        if !finalizers.iter().any(|known| known == finalizer) {
+            finalizers.push(finalizer.to_owned());
+        }
+    }
     live.metadata.labels.get_or_insert_default().extend(stated("labels"));
     live.metadata.annotations.get_or_insert_default().extend(stated("annotations"));
 }
@@ -499,12 +549,12 @@ mod tests {
     fn an_application_gets_exactly_the_wanted_spec_and_an_operation() {
         let live = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-            "metadata": {"name": "a", "annotations": {"theirs": "1", "ours": "1"}},
+            "metadata": {"name": "a", "annotations": {"theirs": "1", "ours": "1"}, "finalizers": ["theirs"]},
             "spec": {"source": {"helm": {"valuesObject": {"gone": 1}}}},
             "status": {"operationState": {"phase": "Failed"}, "reconciledAt": "then"},
         });
         let wanted = json!({
-            "metadata": {"name": "a", "annotations": {"ours": "2"}},
+            "metadata": {"name": "a", "annotations": {"ours": "2"}, "finalizers": ["cascade"]},
             "spec": {"source": {"helm": {"valuesObject": {"unset": null}}}},
         });
         let mut object: DynamicObject = serde_json::from_value(live).unwrap();
@@ -514,6 +564,7 @@ mod tests {
         assert_eq!(object.data["status"], json!({"reconciledAt": "then"}));
         let annotations = object.metadata.annotations.as_ref().unwrap();
         assert_eq!((annotations["theirs"].as_str(), annotations["ours"].as_str()), ("1", "2"));
+        assert_eq!(object.metadata.finalizers, Some(vec!["theirs".to_owned(), "cascade".to_owned()]));
         operated(&mut object, None, None);
         assert_eq!(object.data["operation"], json!({"sync": {}}));
     }

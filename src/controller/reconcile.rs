@@ -435,6 +435,7 @@ fn reason_of(error: &WriteError, failures: u32) -> Option<Reason> {
         WriteError::Denied { .. } => Some(Reason::AccessDenied),
         WriteError::Invalid { .. } => Some(Reason::InvalidSpec),
         WriteError::Mismatch { .. } => Some(Reason::GuardMismatch),
+        WriteError::Taken { .. } => Some(Reason::Conflict),
         WriteError::Changed { .. } => (failures >= SILENT_FAILURES).then_some(Reason::Conflict),
         WriteError::Failed { .. } => (failures >= SILENT_FAILURES).then_some(Reason::Progressing),
     }

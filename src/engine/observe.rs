@@ -15,12 +15,33 @@ use crate::api::wellknown::{ANNOTATION_ADOPT, FIELD_MANAGER, LABEL_COMPONENT, LA
 use crate::ready::owned;
 use crate::ready::release::{Foreign, Release, ReleaseState, Wanted, text};
 
-pub use argo::{ArgoRelease, Need, OPERATION_TOKEN, Proof, argo, has_exact_source, has_running_operation};
-pub use flux::flux;
+pub use argo::{ArgoRelease, Need, OPERATION_TOKEN, Proof, argo, has_running_operation};
+pub use flux::{flux, more_values};
 pub use source::{ChartArtifact, SourceState, source};
 
 /// Longest text of an engine that a message repeats, in characters.
 const MAX_QUOTE: usize = 300;
+
+/// Whether what a live release is rendered from is that of the wanted one and nothing
+/// beside: the source of an Application, values and post-renderers of a HelmRelease. A
+/// value that somebody added is installed as well. True for every other kind.
+pub fn has_exact_source(wanted: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+    match text(wanted, &["kind"]) {
+        Some("Application") => argo::has_exact_source(wanted, live),
+        Some("HelmRelease") => flux::inexact(wanted, live).is_none(),
+        _ => true,
+    }
+}
+
+/// What is wrong with a release outside of any turn, as its engine says now; `None`
+/// also while the engine is at work.
+pub fn trouble_now(live: &Map<String, Value>) -> Option<String> {
+    match text(live, &["kind"]) {
+        Some("Application") => argo::trouble_now(live),
+        Some("HelmRelease") => flux::trouble_now(live),
+        _ => None,
+    }
+}
 
 /// The object of the release, if it is ours, there to stay and as wanted.
 fn written<'a>(live: Option<&'a Map<String, Value>>, wanted: &Wanted<'_>) -> Result<&'a Map<String, Value>, Release> {

@@ -42,6 +42,33 @@ pub fn difference(wanted: &Map<String, Value>, live: &Map<String, Value>, left_o
     })
 }
 
+/// Whether a value is the wanted one, with nothing beside. Nothing, an empty map and
+/// an empty list are the same, but a null is one only to a null.
+pub fn is_exactly(wanted: Option<&Value>, found: Option<&Value>) -> bool {
+    let there = |value: Option<&Value>| value.is_some_and(|value| !is_empty(value));
+    match (wanted, found) {
+        (Some(Value::Object(wanted)), Some(Value::Object(found))) => {
+            let keys = wanted.keys().chain(found.keys().filter(|key| !wanted.contains_key(*key)));
+            let mut pairs = keys.map(|key| (wanted.get(key), found.get(key)));
+            pairs.all(|(wanted, found)| is_exactly(wanted, found))
+        }
+        (Some(Value::Array(wanted)), Some(Value::Array(found))) => {
+            wanted.len() == found.len() && wanted.iter().zip(found).all(|(w, f)| is_exactly(Some(w), Some(f)))
+        }
+        (Some(Value::Number(wanted)), Some(Value::Number(found))) => same_number(wanted, found),
+        (wanted, found) if !there(wanted) && !there(found) => true,
+        (wanted, found) => wanted == found,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 fn at<'a>(object: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().try_fold(object.get(*first)?, |value, key| value.get(key))
@@ -152,6 +179,23 @@ mod tests {
     fn what_was_written_is_there(#[case] wanted: Value, #[case] live: Value) {
         let left_out: &[&[&str]] = &[&["spec", "upgrade", "crds"]];
         assert_eq!(difference(&object(wanted), &object(live), left_out), None);
+    }
+
+    #[rstest]
+    #[case::nothing(None, Some(json!({})), true)]
+    #[case::equal(Some(json!({"a": [1, {"b": null}]})), Some(json!({"a": [1.0, {"b": null}]})), true)]
+    #[case::empty(Some(json!({"a": {}, "b": []})), Some(json!({})), true)]
+    #[case::more(Some(json!({"a": {"b": 1}})), Some(json!({"a": {"b": 1, "c": 2}})), false)]
+    #[case::a_null_more(Some(json!({})), Some(json!({"a": null})), false)]
+    #[case::a_null_less(Some(json!({"a": null})), Some(json!({})), false)]
+    #[case::more_in_an_item(Some(json!([{"a": 1}])), Some(json!([{"a": 1, "b": 2}])), false)]
+    #[case::all_of_it(None, Some(json!({"a": 1})), false)]
+    fn a_value_is_exactly_the_wanted_one(
+        #[case] wanted: Option<Value>,
+        #[case] found: Option<Value>,
+        #[case] same: bool,
+    ) {
+        assert_eq!(is_exactly(wanted.as_ref(), found.as_ref()), same);
     }
 
     #[rstest]

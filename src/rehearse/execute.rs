@@ -311,6 +311,13 @@ fn operate(live: &mut Map<String, Value>, wanted: Option<&Map<String, Value>>, o
     if let Some(spec) = wanted.get("spec") {
         live.insert("spec".into(), spec.clone());
     }
+    let stated = wanted.get("metadata").and_then(|metadata| metadata.get("finalizers")).and_then(Value::as_array);
+    set_finalizers(live, |all| {
+        let stated = stated.into_iter().flatten().filter_map(Value::as_str);
+        let lacking: Vec<String> =
+            stated.filter(|one| !all.iter().any(|known| known == one)).map(str::to_owned).collect();
+        all.extend(lacking);
+    });
     let fields = ["labels", "annotations"];
     for field in fields {
         let given = wanted.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);

@@ -64,6 +64,13 @@ pub(crate) fn is_taken_over(live: &Live) -> bool {
     live.annotation(ANNOTATION_ADOPT).is_some()
 }
 
+/// Whether an object that stands at a place of ours is somebody else's. It may have
+/// come after the revision began.
+pub(crate) fn is_foreign(snapshot: &Snapshot, live: &Live) -> bool {
+    let own = live.package() == Some(snapshot.package.name.as_str());
+    release::is_release_kind(&live.key().kind) && !own && heir(snapshot, live).is_none()
+}
+
 /// Objects that are given to wanted components and not taken over yet.
 pub(crate) fn given<'a>(
     snapshot: &'a Snapshot,
@@ -200,7 +207,8 @@ fn other_values(rendered: &Manifest, live: &Live) -> Option<String> {
     PATHS.into_iter().find_map(|path| {
         let runs = at(&live.object, path).unwrap_or(&nothing);
         let wanted = at(rendered.as_map(), path).unwrap_or(&nothing);
-        let place = first_difference(runs, wanted).or_else(|| first_difference(wanted, runs))?;
+        let differs = || (!owned::is_exactly(Some(wanted), Some(runs))).then(String::new);
+        let place = first_difference(runs, wanted).or_else(|| first_difference(wanted, runs)).or_else(differs)?;
         let place = format!("{}.{place}", path.join("."));
         let place = place.trim_end_matches('.');
         Some(format!("{place} differs from the component's values: take over what runs, then change it"))
@@ -290,41 +298,22 @@ pub(crate) fn needs_rewrite(live: &Live) -> bool {
     live.package().is_none() || release::engine_of(&live.key().kind) == Some(Engine::Flux)
 }
 
-/// One patch that makes a live object exactly the wanted one, where others have
-/// written into it as well. Somebody's suspension is left alone.
+/// One write that makes a live object exactly the wanted one, where others have
+/// written into it as well. Somebody's suspension is left alone. A merge patch would
+/// drop the nulls of its values.
 pub(crate) fn rewrite(live: &Live, wanted: &Map<String, Value>) -> Action {
-    let mut patch = Map::new();
-    let metadata = |field: &str| at(wanted, &["metadata", field]).cloned().unwrap_or_else(|| json!({}));
-    let mut changed = json!({"labels": metadata("labels"), "annotations": metadata("annotations")});
-    if let (Some(finalizers), Some(changed)) = (at(wanted, &["metadata", "finalizers"]), changed.as_object_mut()) {
-        changed.insert("finalizers".into(), finalizers.clone());
+    let mut wanted = wanted.clone();
+    let suspended = live.object.get("spec").and_then(|spec| spec.get("suspend")).cloned();
+    if let (Some(suspended), Some(spec)) = (suspended, wanted.get_mut("spec").and_then(Value::as_object_mut)) {
+        spec.entry("suspend").or_insert(suspended);
     }
-    patch.insert("metadata".into(), changed);
-    let empty = Map::new();
-    let spec = |object: &Map<String, Value>| object.get("spec").and_then(Value::as_object).cloned();
-    let mut runs = spec(&live.object).unwrap_or_default();
-    let wanted = spec(wanted).unwrap_or(empty);
-    if !wanted.contains_key("suspend") {
-        runs.remove("suspend");
-    }
-    patch.insert("spec".into(), merge_patch(&runs, &wanted).into());
-    Action::Patch {
+    Action::Operate {
         object: live.key().clone(),
         uid: live.uid().to_owned(),
-        resource_version: Some(live.resource_version().to_owned()),
-        patch: patch.into(),
+        resource_version: live.resource_version().to_owned(),
+        spec: Some(wanted),
+        operation: None,
     }
-}
-
-/// The merge patch (RFC 7396) from one object to another.
-fn merge_patch(from: &Map<String, Value>, to: &Map<String, Value>) -> Map<String, Value> {
-    let gone = from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null));
-    let changed = to.iter().filter_map(|(key, wanted)| match (from.get(key), wanted) {
-        (Some(found), wanted) if found == wanted => None,
-        (Some(Value::Object(found)), Value::Object(wanted)) => Some((key.clone(), merge_patch(found, wanted).into())),
-        (_, wanted) => Some((key.clone(), wanted.clone())),
-    });
-    gone.chain(changed).collect()
 }
 
 fn at<'a>(object: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {

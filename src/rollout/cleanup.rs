@@ -63,8 +63,9 @@ pub(crate) fn hold_revisions(work: &mut Work<'_>) {
     }
 }
 
-/// Keeps `limit` revisions besides *T* and the latest.
-fn old_revisions(work: &mut Work<'_>, limit: u32) {
+/// Keeps `limit` revisions besides *T* and the latest. Where one of them runs, what
+/// those between them have moved is undone or verified.
+pub(crate) fn old_revisions(work: &mut Work<'_>, limit: u32) {
     let verified = work.history.verified().map(RevisionView::number);
     let ended: Vec<_> = work
         .snapshot

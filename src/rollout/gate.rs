@@ -59,6 +59,13 @@ pub(crate) fn waits_for_requirements(snapshot: &Snapshot, definition: &Definitio
         .is_err()
 }
 
+/// Asks once more for a revision that was made and has begun with nothing: it may have
+/// been suspended since, or waited for a chart.
+pub(crate) fn may_begin(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
+    requirements(snapshot, definition)?;
+    excluded_by_requirers(snapshot, definition)
+}
+
 /// Judges a wanted state that differs from the latest revision.
 pub(crate) fn may_start(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
     refusals(snapshot, definition, wanted)?;

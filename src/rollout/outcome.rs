@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::clock::Clock as _;
+use super::gate::{self, Held};
 use super::headline::Headline;
 use super::history::History;
 use super::hooks::{self, HookStanding};
@@ -14,7 +15,10 @@ use super::walk::{self, Stage};
 use super::work::Work;
 use super::{canaries, cleanup, release, settings};
 use crate::api::wellknown::{ANNOTATION_RETRY, ANNOTATION_ROLLBACK_TO, LABEL_AGGREGATE};
-use crate::api::{ComponentRecord, ComponentState, HookOutcome, PackageRevisionStatus, Reason, RevisionPhase};
+use crate::api::{
+    ComponentRecord, ComponentState, HookOutcome, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase,
+};
+use crate::engine::observe;
 use crate::package::definition::Definition;
 use crate::package::version::Version;
 
@@ -33,7 +37,10 @@ pub(crate) fn advance(work: &mut Work<'_>, definition: &Definition) -> (Headline
         RevisionPhase::Failed => failed(work, definition),
         RevisionPhase::RollingBack => roll_back(work),
         RevisionPhase::Succeeded => (succeeded(work, definition), None),
-        RevisionPhase::RolledBack => (rolled_back(work), None),
+        RevisionPhase::RolledBack => {
+            cleanup::old_revisions(work, definition.revision_history_limit);
+            (rolled_back(work), None)
+        }
         RevisionPhase::RollbackFailed => rollback_failed(work),
     };
     canaries::look_after(work);
@@ -44,6 +51,13 @@ pub(crate) fn advance(work: &mut Work<'_>, definition: &Definition) -> (Headline
 }
 
 fn walk_on(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
+    let has_begun = !matches!(work.status.phase, RevisionPhase::Pending | RevisionPhase::Preparing);
+    if let (false, Err(Held::Waiting { reason, message, blocked_by })) =
+        (has_begun, gate::may_begin(work.snapshot, definition))
+    {
+        work.blocked_by = blocked_by;
+        return (Headline::new(reason, message), None);
+    }
     let stage = walk::forward(work);
     conclude(work, definition, stage)
 }
@@ -301,7 +315,8 @@ fn rolled_back(work: &mut Work<'_>) -> Headline {
     }
     let version = target.map_or_else(String::new, |target| target.spec.version.clone());
     let rollback = work.status.rollback.clone().unwrap_or_default();
-    let beside = canaries::failure(work).map(|message| format!("; {message}")).unwrap_or_default();
+    let trouble = target.and_then(|target| trouble(work, &target.spec.components));
+    let beside: String = canaries::failure(work).iter().chain(&trouble).map(|message| format!("; {message}")).collect();
     if rollback.requested.is_some() {
         let message = format!("revision {} ({version}) runs as asked, until the spec changes{beside}", rollback.to);
         return Headline::new(Reason::RolledBack, message);
@@ -350,13 +365,26 @@ fn succeeded(work: &mut Work<'_>, definition: &Definition) -> Headline {
     release::keep_as_written(work, &latest.spec.components);
     canaries::keep(work, &latest.spec.components);
     let version = &work.latest.spec.version;
-    match cleanup::after_success(work, definition.revision_history_limit) {
-        Some(message) => Headline::new(Reason::Ready, format!("{version} runs; {message}")).reconciling(),
-        None => match canaries::failure(work) {
-            Some(message) => Headline::new(Reason::Ready, format!("{version} runs; {message}")),
-            None => Headline::new(Reason::Ready, format!("{version} runs")),
-        },
+    let removing = cleanup::after_success(work, definition.revision_history_limit);
+    let failure = canaries::failure(work);
+    let trouble = trouble(work, &latest.spec.components);
+    let beside = removing.iter().chain(&failure).chain(&trouble).map(|message| format!("; {message}"));
+    let headline = Headline::new(Reason::Ready, format!("{version} runs{}", beside.collect::<String>()));
+    if removing.is_some() { headline.reconciling() } else { headline }
+}
+
+/// The present state of what runs gates nothing, but it is told: the first component
+/// that its engine complains of, and each beside itself.
+fn trouble(work: &mut Work<'_>, components: &[RecordedComponent]) -> Option<String> {
+    let mut first = None;
+    for component in components.iter().filter(|component| !component.hook) {
+        let trouble = work.child(component).and_then(|child| observe::trouble_now(&child.object));
+        if let Some(message) = trouble {
+            first.get_or_insert_with(|| format!("component {}: {message}", component.name));
+            work.remarks.insert(component.name.clone(), message);
+        }
     }
+    first
 }
 
 /// The Package is suspended: no moves, children stay as they are, clocks stand.

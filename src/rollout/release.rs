@@ -13,7 +13,8 @@ use super::snapshot::Snapshot;
 use super::turn::Gate;
 use super::work::Work;
 use crate::api::wellknown::{
-    ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_IN_CLUSTER, ARGO_TRACKING_ID, FLUX_RECONCILE,
+    ANNOTATION_DIGEST, ANNOTATION_HOOK, ANNOTATION_WAVE, ARGO_FINALIZER, ARGO_IN_CLUSTER, ARGO_TRACKING_ID,
+    FLUX_RECONCILE,
 };
 use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
 use crate::engine::{Manifest, ObjectKey, observe, pinned, pinned_names};
@@ -287,6 +288,21 @@ pub(crate) fn is_let_go(child: &Live) -> bool {
     }
 }
 
+/// Takes away what somebody added to that from which a HelmRelease is rendered: an
+/// apply would leave it there. What another digest has left is replaced by an apply.
+pub(crate) fn without_more(child: &Live, wanted: &Map<String, Value>) -> Option<Action> {
+    let digest = wanted.get("metadata")?.get("annotations")?.get(ANNOTATION_DIGEST)?.as_str()?;
+    if engine_of(&child.key().kind) != Some(Engine::Flux) || child.digest() != Some(digest) {
+        return None;
+    }
+    Some(Action::Patch {
+        object: child.key().clone(),
+        uid: child.uid().to_owned(),
+        resource_version: Some(child.resource_version().to_owned()),
+        patch: observe::more_values(wanted, &child.object)?,
+    })
+}
+
 /// What makes the deletion of a child leave its release alone: suspension
 /// (measured on helm-controller 1.6.3), or no cascade on Argo CD.
 pub(crate) fn let_go(child: &Live) -> Option<Action> {
@@ -302,6 +318,16 @@ pub(crate) fn let_go(child: &Live) -> Option<Action> {
         }
     };
     Some(patch(child, value))
+}
+
+/// Makes the deletion of an Application take its release along again, after somebody
+/// took the finalizer off or a hand-over was called off.
+pub(crate) fn cascading(child: &Live) -> Option<Action> {
+    if engine_of(&child.key().kind) != Some(Engine::Argo) || !is_let_go(child) {
+        return None;
+    }
+    let finalizers: Vec<&str> = finalizers(child).into_iter().chain([ARGO_FINALIZER]).collect();
+    Some(patch(child, json!({"metadata": {"finalizers": finalizers}})))
 }
 
 /// Lifts somebody's suspension.

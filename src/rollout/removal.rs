@@ -84,6 +84,10 @@ pub(crate) fn remove(work: &mut Work<'_>, child: &Live) -> String {
     if let Some(waiting) = would_lose_data(work, child).or_else(|| volumes::settle(work, child)) {
         return waiting;
     }
+    if let Some(patch) = release::cascading(child) {
+        work.actions.push(patch);
+        return format!("{name}: putting back the finalizer that takes its release along");
+    }
     if release::is_suspended(child) {
         work.actions.push(release::lift(child));
     }

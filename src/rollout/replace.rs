@@ -1,11 +1,12 @@
 //! Room for a release: hand-over from whoever held it, replacement of what
 //! stood at its place.
 
+use super::adopt;
 use super::live::Live;
 use super::release;
 use super::removal;
 use super::work::Work;
-use crate::api::RecordedComponent;
+use crate::api::{Blocker, Reason, RecordedComponent};
 
 /// Makes room for a component's release; a message while something is still in
 /// the way.
@@ -18,6 +19,13 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
     let own = work.child(component);
     if let Some(own) = own.filter(|own| own.is_deleting()) {
         return Some(format!("{}: its deletion is awaited", own.name()));
+    }
+    if let Some(foreign) = own.filter(|own| adopt::is_foreign(work.snapshot, own)) {
+        let key = foreign.key().clone();
+        let message = format!("{key} exists and is not this package's: remove it, or annotate it for adoption");
+        let reason = Reason::Conflict.to_string();
+        work.blocked_by.push(Blocker { kind: key.kind, namespace: key.namespace, name: key.name, reason });
+        return Some(message);
     }
     if let Some(holder) = holder(work, component) {
         hand_over(work, holder);

@@ -81,10 +81,15 @@ fn components(work: &Work<'_>, open: Option<(&str, &str)>) -> Vec<ComponentStatu
                 state,
                 version: Some(runs.chart_version.clone()).filter(|version| !version.is_empty()),
                 since: same.map_or_else(|| Some(work.now.as_time()), |known| known.since.clone()),
-                message: open.filter(|(name, _)| *name == component.name).map(|(_, message)| message.to_owned()),
+                message: message(work, open, &component.name),
             }
         })
         .collect()
+}
+
+fn message(work: &Work<'_>, open: Option<(&str, &str)>, component: &str) -> Option<String> {
+    let awaited = open.filter(|(name, _)| *name == component).map(|(_, message)| message.to_owned());
+    awaited.or_else(|| work.remarks.get(component).cloned())
 }
 
 /// In a revision that has ended well everything in it is verified, also what

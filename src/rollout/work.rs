@@ -32,6 +32,8 @@ pub(crate) struct Work<'a> {
     pub events: Vec<Event>,
     pub rollout_events: Vec<RolloutEvent>,
     pub blocked_by: Vec<Blocker>,
+    /// What is wrong with components outside of any turn.
+    pub remarks: BTreeMap<String, String>,
     /// The spec is not what the latest revision was made from: of its settings only as
     /// whom it acts is taken.
     pub held: bool,
@@ -55,7 +57,11 @@ impl<'a> Work<'a> {
                 by_component.entry(child.component().unwrap_or_default()).or_default().push(child);
             }
         }
-        let status = latest.status.clone();
+        let mut status = latest.status.clone();
+        if !snapshot.package.deleting {
+            // Of a Package that is there again an earlier deletion tells nothing.
+            status.deletion = None;
+        }
         Self {
             snapshot,
             history: History::new(&snapshot.revisions),
@@ -68,6 +74,7 @@ impl<'a> Work<'a> {
             events: Vec::new(),
             rollout_events: Vec::new(),
             blocked_by: Vec::new(),
+            remarks: BTreeMap::new(),
             held: false,
             seen_to: BTreeSet::new(),
             overtaken: Vec::new(),
@@ -237,7 +244,6 @@ impl<'a> Work<'a> {
     /// A stored release with the settings that the spec states now, as far as they
     /// are for the version that it is of.
     pub fn with_settings(&self, component: &RecordedComponent, stored: Manifest) -> Manifest {
-        let Ok(definition) = &self.snapshot.package.definition else { return stored };
         if !release::is_release_kind(stored.kind()) || component.hook || component.adopted {
             return stored;
         }
@@ -265,12 +271,19 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Applies one object; a child only as it was seen.
+    /// Applies one object; a child only as it was seen, and only where it is ours.
     pub fn apply_manifest(&mut self, manifest: Manifest, record: &mut ComponentRecord) {
         let key = manifest.key();
         let live = self.by_place.get(&Place::from(&key)).copied();
+        if live.is_some_and(|live| adopt::is_foreign(self.snapshot, live)) {
+            return;
+        }
         if let Some(live) = live.filter(|live| adopt::is_taken_over(live) && adopt::needs_rewrite(live)) {
             self.actions.push(adopt::rewrite(live, manifest.as_map()));
+            return;
+        }
+        if let Some(less) = live.and_then(|live| release::without_more(live, manifest.as_map())) {
+            self.actions.push(less);
             return;
         }
         if let (Some(Engine::Argo), Some(live)) = (release::engine_of(&key.kind), live) {

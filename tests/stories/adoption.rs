@@ -121,12 +121,29 @@ fn the_first_move_brings_our_settings() {
     assert!(releases.all(|change| change.key.name == "web"), "the object keeps its name");
 }
 
+/// A null takes a chart's default away.
+#[test]
+fn nulls_are_kept_when_a_release_is_taken_over_and_after_it() {
+    let mut play = running(Script::default(), &json!({"spec": {"values": {"note": null}}}));
+    let mut app = taking_over("1.0.0", "1.0.0");
+    app["components"][0]["values"] = json!({"replicas": 2, "note": null});
+    play.commit("app", app);
+    play.until_ready("app");
+    assert_eq!(spec(&play)["values"], json!({"replicas": 2, "note": null}), "{}", play.tell());
+    let mut app = taking_over("2.0.0", "2.0.0");
+    app["components"][0]["values"] = json!({"replicas": 2, "other": null});
+    play.commit("app", app);
+    play.until_ready("app");
+    assert_eq!(spec(&play)["values"], json!({"replicas": 2, "other": null}), "{}", play.tell());
+}
+
 #[rstest]
 #[case::another_release(json!({"spec": {"releaseName": "other"}}), "set install.releaseName")]
 #[case::another_version(json!({"spec": {"chart": {"spec": {"version": "0.9.0"}}}}), "take over what runs, then change it")]
 #[case::another_chart(json!({"spec": {"chart": {"spec": {"chart": "nginx"}}}}), "its chart is nginx")]
 #[case::other_values(json!({"spec": {"values": {"replicas": 3}}}), "spec.values.replicas differs")]
 #[case::more_values(json!({"spec": {"values": {"extra": {"a": 1}}}}), "spec.values.extra.a differs")]
+#[case::more_nulls(json!({"spec": {"values": {"extra": null}}}), "spec.values differs")]
 #[case::another_cluster(json!({"spec": {"kubeConfig": {"secretRef": {"name": "remote"}}}}), "into another cluster")]
 fn what_would_not_stay_as_it_is_is_not_taken_over(#[case] changes: Value, #[case] message: &str) {
     let mut play = Play::new(Engine::Flux, Script::default());

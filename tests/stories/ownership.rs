@@ -385,3 +385,24 @@ fn sources_of_releases_that_were_left_running_stay() {
     play.rehearsal.run_for(60_000);
     assert!(there(&play), "{}", play.tell());
 }
+
+/// It came after the revision had begun, when nobody looked for conflicts any more.
+#[test]
+fn an_object_that_appears_at_the_place_of_a_child_is_not_written() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.rehearsal.faults.distortion = Some(|snapshot| {
+        let foreign = json!({
+            "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+            "metadata": {"name": "app-a", "namespace": NAMESPACE, "uid": "theirs", "resourceVersion": "1"}, "spec": {},
+        });
+        if !snapshot.revisions.is_empty() {
+            let foreign = foreign.as_object().cloned().unwrap_or_default();
+            snapshot.children.push(windlass::rollout::live::Live::new(foreign));
+        }
+    });
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.rehearsal.run_for(300_000);
+    assert!(play.message("app").contains("is not this package's"), "{}", play.message("app"));
+    assert_eq!(play.status("app").blocked_by[0].reason, "Conflict");
+    assert_eq!((play.moves_since(0), play.refusals()), (Vec::<String>::new(), 0), "{}", play.tell());
+}

@@ -152,3 +152,31 @@ fn a_package_does_not_wait_for_one_that_it_keeps_from_its_version(#[case] engine
     play.until("base", "RequirementsNotMet");
     assert_eq!(play.runs("base").as_deref(), Some("1.0.0"));
 }
+
+/// A revision that waits for its chart has begun with nothing: what it requires may
+/// have begun to move meanwhile.
+#[test]
+fn requirements_are_asked_again_of_a_revision_that_has_not_begun() {
+    let mut script = Script::default();
+    script.published.insert(("a".into(), "2.0.0".into()), 300_000);
+    script.behave("b", "1.1.0", Outcome::Succeeds, 400_000);
+    let mut play = Play::new(Engine::Flux, script);
+    let app = |version: &str| {
+        let mut spec = package(version, vec![component("a", version, &[])]);
+        spec["requires"] = json!([{"package": "base", "version": ">=1"}]);
+        spec
+    };
+    play.commit("base", package("1.0.0", vec![component("b", "1.0.0", &[])]));
+    play.commit("app", app("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", app("2.0.0"));
+    play.until("app", "SourceNotFound");
+    play.commit("base", package("1.1.0", vec![component("b", "1.1.0", &[])]));
+    play.rehearsal.run_for(350_000);
+    assert_eq!(play.reason("app"), "RequirementsNotMet", "{}", play.tell());
+    assert_eq!(play.status("app").blocked_by[0].name, "base");
+    assert_eq!(play.runs("a").as_deref(), Some("1.0.0"));
+    play.until_ready("app");
+    assert_eq!(play.runs("a").as_deref(), Some("2.0.0"));
+    assert_eq!(play.status("base").version.as_deref(), Some("1.1.0"));
+}

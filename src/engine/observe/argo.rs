@@ -143,10 +143,10 @@ fn is_true(text: &str) -> bool {
 }
 
 /// Whether a live Application has the source of the wanted one and nothing beside:
-/// a value that somebody added is installed as well. True for every other kind.
+/// a value that somebody added is installed as well.
 ///
 /// What is done with CRDs does not count: a rollback leaves them alone, and says so.
-pub fn has_exact_source(wanted: &Map<String, Value>, live: &Map<String, Value>) -> bool {
+pub(super) fn has_exact_source(wanted: &Map<String, Value>, live: &Map<String, Value>) -> bool {
     let source = |object: &Map<String, Value>| {
         let mut spec = object.get("spec").cloned().unwrap_or_default();
         if let Some(helm) = spec.pointer_mut("/source/helm").and_then(Value::as_object_mut) {
@@ -154,7 +154,7 @@ pub fn has_exact_source(wanted: &Map<String, Value>, live: &Map<String, Value>) 
         }
         spec
     };
-    text(wanted, &["kind"]) != Some("Application") || spec::same_sources(&source(wanted), &source(live))
+    spec::same_sources(&source(wanted), &source(live))
 }
 
 /// Whether an operation is under way that goes on until it ends by itself.
@@ -162,6 +162,14 @@ pub fn has_exact_source(wanted: &Map<String, Value>, live: &Map<String, Value>) 
 pub fn has_running_operation(application: &Map<String, Value>) -> bool {
     let operations = Operations::of(application);
     operations.has_pending() && operations.is_in_progress() && !operations.is_terminating()
+}
+
+/// See [`super::trouble_now`].
+pub(super) fn trouble_now(live: &Map<String, Value>) -> Option<String> {
+    let health = text(live, &["status", "health", "status"]).filter(|health| matches!(*health, "Degraded" | "Missing"));
+    let health = health.map(|health| format!("health is {health}"));
+    let trouble = Application::of(live).comparison_error().or(health)?;
+    Some(format!("{}: {trouble}", name(live)))
 }
 
 /// State, need, and what was found.

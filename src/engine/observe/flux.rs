@@ -15,14 +15,65 @@ use serde_json::{Map, Value};
 use super::conditions::{Condition, find};
 use super::{bare_version, integer, name, quote, release, written};
 use crate::package::duration::GoDuration;
+use crate::ready::owned;
 use crate::ready::release::{Failure, Release, ReleaseState, Trouble, Wanted, text};
 
 /// What a HelmRelease says about a release.
 pub fn flux(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>) -> Release {
     match written(live, wanted) {
-        Ok(live) => HelmRelease::of(live).state(wanted),
+        Ok(live) => match inexact(wanted.manifest, live) {
+            None => HelmRelease::of(live).state(wanted),
+            Some(field) => {
+                let message = format!("{}: spec.{field} is not exactly as it was written", name(live));
+                release(ReleaseState::Outdated, message)
+            }
+        },
         Err(release) => release,
     }
+}
+
+/// Fields that say what is installed. An apply leaves in them what somebody added.
+const RENDERED_FROM: [&str; 3] = ["values", "valuesFrom", "postRenderers"];
+
+/// The first of these fields in which the live object has more than the wanted one,
+/// or lacks a null of it: a null takes a chart's default away.
+pub(super) fn inexact(wanted: &Map<String, Value>, live: &Map<String, Value>) -> Option<&'static str> {
+    let wanted_field = |name: &str| wanted.get("spec")?.get(name);
+    let live_field = |name: &str| live.get("spec")?.get(name);
+    RENDERED_FROM.into_iter().find(|name| !owned::is_exactly(wanted_field(name), live_field(name)))
+}
+
+/// What somebody added to these fields, as a merge patch that takes it away.
+pub fn more_values(wanted: &Map<String, Value>, live: &Map<String, Value>) -> Option<Value> {
+    let spec = |object: &Map<String, Value>| -> Map<String, Value> {
+        let spec = object.get("spec").and_then(Value::as_object).into_iter().flatten();
+        let fields = spec.filter(|(name, _)| RENDERED_FROM.contains(&name.as_str()));
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let more = surplus(&spec(wanted), &spec(live));
+    (!more.is_empty()).then(|| serde_json::json!({"spec": more}))
+}
+
+fn surplus(wanted: &Map<String, Value>, live: &Map<String, Value>) -> Map<String, Value> {
+    let more = live.iter().filter_map(|(key, live)| match (wanted.get(key), live) {
+        (None, _) => Some((key.clone(), Value::Null)),
+        (Some(Value::Object(wanted)), Value::Object(live)) => {
+            let more = surplus(wanted, live);
+            (!more.is_empty()).then(|| (key.clone(), more.into()))
+        }
+        (Some(_), _) => None,
+    });
+    more.collect()
+}
+
+/// See [`super::trouble_now`].
+pub(super) fn trouble_now(live: &Map<String, Value>) -> Option<String> {
+    let release = HelmRelease::of(live);
+    if release.suspended {
+        return Some(format!("{} is suspended", name(live)));
+    }
+    let failed = release.ready.is_some_and(|ready| ready.is_false() && release.is_current(&ready));
+    (failed || release.has_given_up()).then(|| release.describe())
 }
 
 /// The fields that are looked at.
