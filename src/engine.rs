@@ -32,7 +32,9 @@ pub use flux::{
 };
 pub use hook::HookRun;
 pub use manifest::{Manifest, ObjectKey};
-pub use overlay::{acting_as, in_place, in_place_back, keeps_the_first_step_small, pinned_names, rollback_form, surplus};
+pub use overlay::{
+    acting_as, in_place, in_place_back, keeps_the_first_step_small, pinned_names, rollback_form, surplus,
+};
 
 /// What a component is rendered for.
 #[derive(Clone, Debug)]

@@ -543,7 +543,68 @@ fn failed(object: &str, source: RequestError) -> WriteError {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use kube::Config;
+    use rstest::rstest;
+
     use super::*;
+
+    /// An API server that refuses every write and has one object, to be read.
+    fn refusing(status: u16, there: Value) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                let (mut request, mut length) = (String::new(), 0);
+                loop {
+                    let mut line = String::new();
+                    stream.read_line(&mut line).unwrap();
+                    let header = line.to_ascii_lowercase();
+                    length = header.strip_prefix("content-length:").map_or(length, |n| n.trim().parse().unwrap());
+                    if line.trim().is_empty() {
+                        break;
+                    }
+                    request.push_str(&line);
+                }
+                stream.read_exact(&mut vec![0; length]).unwrap();
+                let failure =
+                    json!({"kind": "Status", "status": "Failure", "code": status, "message": "no", "reason": "no"});
+                let (code, body) = if request.starts_with("GET") { (200, &there) } else { (status, &failure) };
+                let body = body.to_string();
+                let head = format!("HTTP/1.1 {code} it\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                stream.get_mut().write_all((head + &body).as_bytes()).unwrap();
+            }
+        });
+        Client::try_from(Config::new(format!("http://{address}").parse().unwrap())).unwrap()
+    }
+
+    #[rstest]
+    #[case::unprocessable(422, json!({}), true)]
+    #[case::conflict(409, json!({}), true)]
+    #[case::another_package(409, json!({"windlass.dev/package": "other", "app.kubernetes.io/managed-by": "windlass"}), true)]
+    #[case::ours(409, json!({"windlass.dev/package": "app", "app.kubernetes.io/managed-by": "windlass"}), false)]
+    #[tokio::test]
+    async fn somebody_elses_object_at_the_place_of_a_child_is_named(
+        #[case] status: u16,
+        #[case] labels: Value,
+        #[case] taken: bool,
+    ) {
+        let release = |labels: &Value| {
+            json!({
+                "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+                "metadata": {"name": "app-a", "namespace": "packages", "labels": labels}, "spec": {},
+            })
+        };
+        let client = refusing(status, release(&labels));
+        let package = PackageName::parse("app").unwrap();
+        let executor = Executor { own: client.clone(), account: client, namespace: "packages".into(), package };
+        let object = release(&json!({})).as_object().cloned().unwrap();
+        let written = executor.act(&Action::Apply { object, precondition: Precondition::Absent }).await;
+        assert_eq!(matches!(written, Err(WriteError::Taken { .. })), taken, "{written:?}");
+    }
 
     #[test]
     fn an_application_gets_exactly_the_wanted_spec_and_an_operation() {
