@@ -52,11 +52,14 @@ deny: ## licences, duplicates and sources of the dependencies
 	@command -v cargo-deny >/dev/null || { echo "building cargo-deny once (about 4 minutes)"; $(CARGO) install --quiet --locked cargo-deny; }
 	cargo-deny --all-features check licenses bans sources
 
-generate: ## write manifests/crds, the editor schema and docs/package.md from the types, and the chart's copy of the manifests
+generate: ## write manifests/crds, the editor schema and docs/package.md from the types, the pictures, and the chart's copy of the manifests
 	$(CARGO) build --quiet
 	target/debug/windlass crds > manifests/crds/windlass.dev.yaml
 	target/debug/windlass crds --json-schema > manifests/schema/package.schema.json
 	target/debug/windlass crds --markdown > docs/package.md
+	target/debug/windlass rehearse examples/database/v2 --from examples/database/v1 --format svg > docs/pictures/upgrade.svg
+	target/debug/windlass rehearse examples/node-agent/v2 --from examples/node-agent/v1 --fail agent@late --format svg \
+	  > docs/pictures/rollback.svg || test $$? = 1
 	rm -rf charts/windlass/files
 	for part in canary controller crds monitoring tenant; do \
 	  mkdir -p charts/windlass/files/$$part; \

@@ -16,10 +16,15 @@ use rstest::rstest;
 #[case::crds("manifests/crds/windlass.dev.yaml", &["crds"])]
 #[case::schema("manifests/schema/package.schema.json", &["crds", "--json-schema"])]
 #[case::reference("docs/package.md", &["crds", "--markdown"])]
+#[case::picture("docs/pictures/upgrade.svg", &["rehearse", "examples/database/v2", "--from", "examples/database/v1", "--format", "svg"])]
+#[case::picture_of_a_rollback(
+    "docs/pictures/rollback.svg",
+    &["rehearse", "examples/node-agent/v2", "--from", "examples/node-agent/v1", "--fail", "agent@late", "--format", "svg"]
+)]
 fn committed_files_are_current(#[case] file: &str, #[case] arguments: &[&str]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     let committed = fs::read_to_string(&path).unwrap();
-    let output = Command::cargo_bin("windlass").unwrap().args(arguments).output().unwrap();
+    let output = Command::cargo_bin("windlass").unwrap().current_dir(common::root()).args(arguments).output().unwrap();
     let current = String::from_utf8(output.stdout).unwrap();
     assert!(current == committed, "{file} is out of date: run `make generate`");
 }

@@ -7,6 +7,8 @@ mod commits;
 mod common;
 #[path = "rehearse/explore.rs"]
 mod explore;
+#[path = "rehearse/picture.rs"]
+mod picture;
 #[path = "rehearse/timeline.rs"]
 mod timeline;
 #[path = "rehearse/what_if.rs"]

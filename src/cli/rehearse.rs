@@ -16,7 +16,7 @@ use crate::package::names::Namespace;
 use crate::rehearse::play::{End, play};
 use crate::rehearse::report;
 use crate::rehearse::scene::{FailAt, Failure, Scene, read};
-use crate::rehearse::trials;
+use crate::rehearse::trials::{self, Exploration};
 use crate::translate::Compiled;
 
 /// While something is slow, engines try again and again: days of that take minutes to play.
@@ -30,6 +30,7 @@ Examples:
   windlass rehearse v2/ --from v1/ --fail api --fail api@rollback
   windlass rehearse v2/ --from v1/ --slow api=20m --restart-at 12
   windlass rehearse v2/ --from v1/ --explore              every failure, and every restart
+  windlass rehearse v2/ --from v1/ --format svg > upgrade.svg
   windlass rehearse --format json packages/ | jq '.packages[] | select(.ready | not)'
 
 Where a component can fail (--fail COMPONENT[@STEP]):
@@ -91,6 +92,8 @@ enum Format {
     Text,
     /// For programs.
     Json,
+    /// A picture: a row for each hook and component against time, for a pull request.
+    Svg,
 }
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
@@ -122,17 +125,23 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let text = match arguments.format {
         Format::Text => report::write_text(&report, if streams.color_stdout { Style::Colored } else { Style::Plain }),
         Format::Json => format!("{:#}\n", report::write_json(&report)),
+        Format::Svg => report::write_svg(&report),
     };
     streams.stdout.write_all(text.as_bytes())?;
     Ok(if report.end == End::Ready { Exit::Ok } else { Exit::Findings })
 }
 
 fn explore(scene: &Scene, arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let found = trials::explore(scene);
-    let text = match arguments.format {
-        Format::Text => trials::write_text(&found, if streams.color_stdout { Style::Colored } else { Style::Plain }),
-        Format::Json => format!("{:#}\n", trials::write_json(&found)),
+    let write: fn(&Exploration, Style) -> String = match arguments.format {
+        Format::Text => trials::write_text,
+        Format::Json => |found, _| format!("{:#}\n", trials::write_json(found)),
+        Format::Svg => {
+            writeln!(streams.stderr, "error: a picture shows one rehearsal: leave out --explore or --format svg")?;
+            return Ok(Exit::Usage);
+        }
     };
+    let found = trials::explore(scene);
+    let text = write(&found, if streams.color_stdout { Style::Colored } else { Style::Plain });
     streams.stdout.write_all(text.as_bytes())?;
     Ok(if found.is_sound() { Exit::Ok } else { Exit::Findings })
 }

@@ -1,6 +1,7 @@
 //! What a play came to: the timeline, and the Packages at its end.
 
 mod json;
+mod svg;
 mod text;
 
 use super::play::{End, Played, status};
@@ -11,6 +12,7 @@ use crate::package::version::Version;
 use crate::sim::store::is_deleting;
 
 pub use json::write_json;
+pub use svg::write_svg;
 pub use text::write_text;
 pub(super) use text::{header, short};
 

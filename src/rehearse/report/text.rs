@@ -91,7 +91,7 @@ fn timeline(out: &mut String, report: &Report, paint: &impl Fn(Style) -> Style) 
 }
 
 /// Names that Packages of several namespaces have.
-fn shared_names(report: &Report) -> BTreeSet<&str> {
+pub(super) fn shared_names(report: &Report) -> BTreeSet<&str> {
     let told = report.moments.iter().filter_map(|moment| moment.package.as_ref());
     let told = told.map(|id| (id.name.as_str(), id.namespace.as_str()));
     let at_the_end = report.packages.iter().map(|package| (package.name.as_str(), package.namespace.as_str()));
@@ -103,12 +103,12 @@ fn shared_names(report: &Report) -> BTreeSet<&str> {
 }
 
 /// A Package's name, with its namespace where another one has the same name.
-fn name(shared: &BTreeSet<&str>, id: &PackageId) -> String {
+pub(super) fn name(shared: &BTreeSet<&str>, id: &PackageId) -> String {
     if shared.contains(id.name.as_str()) { id.to_string() } else { id.name.clone() }
 }
 
 /// The commit in one line, whatever is in it.
-fn commit(moments: &[Moment], shared: &BTreeSet<&str>) -> Option<(u64, String, Line)> {
+pub(super) fn commit(moments: &[Moment], shared: &BTreeSet<&str>) -> Option<(u64, String, Line)> {
     let name = |moment: &Moment| moment.package.as_ref().map(|id| name(shared, id)).unwrap_or_default();
     let changes: Vec<String> = moments
         .iter()
@@ -134,13 +134,13 @@ fn is_passed_over(what: &What) -> bool {
     }
 }
 
-struct Line {
+pub(super) struct Line {
     kind: Style,
-    verb: String,
-    detail: String,
+    pub(super) verb: String,
+    pub(super) detail: String,
 }
 
-fn line(what: &What) -> Line {
+pub(super) fn line(what: &What) -> Line {
     let line = |kind: Style, verb: &str, detail: String| Line { kind, verb: verb.to_owned(), detail };
     match what {
         What::Committed { to, .. } => line(PLAIN, "committed", to.clone()),
@@ -254,7 +254,7 @@ fn explain(out: &mut String, report: &Report, package: &PackageAtEnd, paint: &im
     }
 }
 
-fn summary(report: &Report) -> String {
+pub(super) fn summary(report: &Report) -> String {
     let ready = report.packages.iter().filter(|package| package.is_ready()).count();
     let all = report.packages.len();
     let steps = format!("the controller took {} steps", report.steps);
@@ -281,7 +281,7 @@ fn summary(report: &Report) -> String {
 }
 
 /// Time since the commit: `0:07`, `1:02:03`.
-fn clock(millis: u64) -> String {
+pub(super) fn clock(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds / 3600 {
         0 => format!("{}:{:02}", seconds / 60, seconds % 60),
