@@ -4,6 +4,7 @@
 //! for the wanted state: an empty answer with exit code 0 would delete
 //! everything. So there is either a whole answer or an error.
 
+pub mod doctor;
 mod environment;
 mod generate;
 mod location;

@@ -31,8 +31,9 @@ const DATA_OF_KUBE: [&str; 4] =
 /// Expressions are evaluated on a thread of their own, with a limit on its time.
 const THREADS: &str = "src/ready/cel/worker.rs";
 /// What the plugin's process runs besides pure code.
-const PLUGIN: [&str; 6] = [
+const PLUGIN: [&str; 7] = [
     "src/cli/plugin.rs",
+    "src/cli/plugin/doctor.rs",
     "src/cli/directory.rs",
     "src/cli/output.rs",
     "src/cli/streams.rs",

@@ -1,4 +1,6 @@
-//! `windlass plugin`: the config management plugin's two calls.
+//! `windlass plugin`: the config management plugin's two calls, and what finds out why they are not made.
+
+mod doctor;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -40,11 +42,14 @@ pub enum Command {
     Generate,
     /// Print the parameters that `generate` understands (Argo CD runs this).
     Parameters,
+    /// Find why Argo CD does not find or does not use the plugin.
+    Doctor(doctor::Arguments),
 }
 
 pub fn run(command: &Command, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     match command {
         Command::Generate => run_generate(streams),
+        Command::Doctor(arguments) => doctor::run(arguments, streams),
         Command::Parameters => {
             writeln!(streams.stdout, "{:#}", announcement())?;
             Ok(Exit::Ok)
