@@ -107,7 +107,7 @@ fn a_rollout_does_not_end_before_its_template_was_seen() {
     let canary = Canary { soak: Some("1s".into()), ..Canary::default() };
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}});
     let mut rollout = Rollout::new(canary, true, 3, strategy, Script::default());
-    rollout.watch(Lags { daemon_sets: 12_000, ..Lags::default() });
+    rollout.watch(Lags { daemon_sets: 12_000, revisions: 12_000, pods: 12_000, nodes: 0 });
     let before = rollout.told.len();
     rollout.upgrade("2");
     rollout.play(600_000);
