@@ -61,8 +61,7 @@ pub async fn a_package_goes_from_git_to_its_workloads_and_away(bench: &Bench) {
     // Its account is pruned with it: it waits, and goes on when the account is back.
     let position = stage.recorder.complete().await.len();
     stage.removes(&[FILE, ACCOUNT]).await;
-    let message = stage.says("", "Deleting").await;
-    assert!(message.contains("ServiceAccount") && message.contains("installer"), "{message}");
+    stage.says_at_last("", "Deleting", "ServiceAccount").await;
     stage.commits(&[(ACCOUNT, &stage.account())]).await;
     stage.is_gone("").await;
     let log = stage.recorder.complete().await.split_off(position);
@@ -295,6 +294,18 @@ impl<'a> Stage<'a> {
                 && status["version"] == version
                 && package["metadata"]["deletionTimestamp"].is_null();
             runs.then_some(())
+        })
+        .await;
+    }
+
+    /// The message of a reason comes to name something.
+    async fn says_at_last(&self, suffix: &str, reason: &str, what: &str) {
+        let packages = self.bench.cluster().await.dynamic(PACKAGE.0, PACKAGE.1, &self.name).await;
+        let name = format!("{}{suffix}", self.name);
+        until(&packages, &name, SOON, &format!("{reason} for want of {what}"), |package| {
+            let condition = to_json(package.ok_or("not there")?)["status"]["conditions"][0].clone();
+            let message = condition["message"].as_str().unwrap_or_default();
+            if condition["reason"] == reason && message.contains(what) { Ok(()) } else { Err(condition.to_string()) }
         })
         .await;
     }
