@@ -364,19 +364,60 @@ fn disproved(node: &IdedExpr) -> Vec<Vec<&str>> {
 /// An error of the evaluator as an outcome.
 pub(super) fn explain(tree: &IdedExpr, error: &ExecutionError, variables: &Variables<'_>) -> Outcome {
     match error {
-        ExecutionError::NoSuchKey(key) => Outcome::Missing { path: missing(tree, key, variables) },
+        ExecutionError::NoSuchKey(key) if is_written(tree, key) => {
+            Outcome::Missing { path: missing(tree, key, variables) }
+        }
+        ExecutionError::NoSuchKey(_) => Outcome::Missing { path: "a key that is computed".to_owned() },
         ExecutionError::UndeclaredReference(name) => Outcome::Missing { path: name.to_string() },
-        ExecutionError::IndexOutOfBounds(index) => Outcome::Missing { path: format!("item {}", literal(index)) },
-        other => Outcome::Error { message: other.to_string().replace('@', "") },
+        ExecutionError::IndexOutOfBounds(::cel::Value::Int(index)) if has_integer(tree, *index) => {
+            Outcome::Missing { path: format!("item {index}") }
+        }
+        ExecutionError::IndexOutOfBounds(_) => Outcome::Missing { path: "an item that is computed".to_owned() },
+        other => Outcome::Error { message: without_values(other).replace('@', "") },
     }
 }
 
-fn literal(value: &::cel::Value) -> String {
-    match value {
-        ::cel::Value::Int(index) => index.to_string(),
-        ::cel::Value::UInt(index) => index.to_string(),
-        other => format!("{other:?}"),
+/// An error without the values it is about: they come from the object, which whoever
+/// reads the message may not be allowed to read.
+fn without_values(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::InvalidArgumentCount { .. }
+        | ExecutionError::UnexpectedType { .. }
+        | ExecutionError::NoSuchOverload(_)
+        | ExecutionError::MissingArgumentOrTarget => error.to_string(),
+        ExecutionError::FunctionError { function, .. } => format!("{function} does not take what it is given"),
+        ExecutionError::NotSupportedAsMethod { method, .. } => format!("{method} is not a method of what it follows"),
+        ExecutionError::ValuesNotComparable(..) => "two values cannot be compared".to_owned(),
+        ExecutionError::UnsupportedBinaryOperator(operator, ..) => {
+            format!("operator {operator} does not take what stands beside it")
+        }
+        ExecutionError::UnsupportedIndex(..) => "a value cannot be indexed as it is".to_owned(),
+        ExecutionError::UnsupportedKeyType(_) => "a value is no key of a map".to_owned(),
+        ExecutionError::DivisionByZero(_) | ExecutionError::RemainderByZero(_) => "division by zero".to_owned(),
+        ExecutionError::Overflow(operator, ..) => format!("operator {operator} overflows"),
+        ExecutionError::DuplicateKey(_) => "a map has a key twice".to_owned(),
+        _ => "it cannot be evaluated".to_owned(),
     }
+}
+
+/// Whether an expression itself says a key, as a field or in quotes.
+fn is_written(tree: &IdedExpr, key: &str) -> bool {
+    let mut found = false;
+    visit(tree, &mut |node| {
+        found |= match &node.expr {
+            Expr::Select(select) => select.field == key,
+            _ => text_of(node) == Some(key),
+        };
+    });
+    found
+}
+
+fn has_integer(tree: &IdedExpr, integer: i64) -> bool {
+    let mut found = false;
+    visit(tree, &mut |node| {
+        found |= matches!(&node.expr, Expr::Literal(LiteralValue::Int(literal)) if *literal.inner() == integer);
+    });
+    found
 }
 
 /// The path that ends in `key` and is not in the object: of the paths the

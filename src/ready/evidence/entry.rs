@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::{Holding, Lookup, Observation};
@@ -12,6 +12,9 @@ use crate::ready::cel::{CompileError, Expression, Outcome, Variables};
 
 /// Longest part of an expression, or of another's text, that a message repeats.
 const MAX_QUOTE: usize = 120;
+
+/// Where kubectl keeps the whole of an object that it applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// An entry of `readyWhen`, its expressions parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,12 @@ pub struct Target {
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+impl Target {
+    fn is_secret(&self) -> bool {
+        (self.api_version.as_str(), self.kind.as_str()) == ("v1", "Secret")
+    }
 }
 
 impl fmt::Display for Target {
@@ -124,6 +133,7 @@ impl Entry {
     /// What the entry shows of an object.
     pub fn observe(&self, lookup: &Lookup, versions: Versions<'_>) -> Observation {
         match lookup {
+            Lookup::Found(object) if self.target.is_secret() => self.read(&without_secrets(object), versions),
             Lookup::Found(object) => self.read(object, versions),
             Lookup::Absent => self.unseen(Holding::No, " does not exist"),
             Lookup::KindUnknown => {
@@ -217,6 +227,20 @@ impl Entry {
     }
 }
 
+/// A Secret with its keys, but nothing of what they hold: an expression could ask for
+/// it piece by piece, and whoever may read the Package would read the answers.
+fn without_secrets(object: &Value) -> Value {
+    let mut object = object.clone();
+    for field in ["data", "stringData"] {
+        let values = object.get_mut(field).and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
+        values.for_each(|value| *value = "".into());
+    }
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(LAST_APPLIED);
+    }
+    object
+}
+
 fn names_version(expression: &Expression) -> bool {
     expression.roots().contains("version")
 }
@@ -232,7 +256,7 @@ fn holding(outcome: &Outcome) -> Holding {
 fn told(expression: &Expression, outcome: &Outcome) -> String {
     let text = quote(expression.text());
     match outcome {
-        Outcome::Missing { .. } => format!(": {outcome}"),
+        Outcome::Missing { .. } => format!(": {}", quote(&outcome.to_string())),
         Outcome::Error { message } => format!(": `{text}` fails: {}", quote(message)),
         Outcome::True | Outcome::False | Outcome::NotBoolean { .. } | Outcome::LimitExceeded => {
             format!(": `{text}` {outcome}")
