@@ -10,6 +10,7 @@ mod cached;
 pub(crate) mod cluster;
 mod events;
 mod execute;
+mod foreign;
 mod guards;
 pub(crate) mod kinds;
 pub(crate) mod lease;
@@ -24,6 +25,7 @@ mod rollouts;
 mod selections;
 mod server;
 pub mod settings;
+mod shallow;
 mod store;
 mod view;
 mod watch;
@@ -39,8 +41,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use access::Rights;
 use cluster::{Accounts, RequestError};
 use execute::WriteError;
+use foreign::Foreign;
 use kinds::Kind;
 use lease::{Election, Leadership};
 use metrics::{Ended, Metrics};
@@ -159,6 +163,8 @@ async fn lead(
         recorder: events::Recorder::new(accounts.own(), settings.identity.clone()),
         lookups: Arc::default(),
         selections: Arc::default(),
+        foreign: Foreign::default(),
+        rights: Rights::default(),
         repeats: Repeats::default(),
         refusals: Refusals::default(),
         view: view.clone(),

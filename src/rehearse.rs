@@ -42,6 +42,8 @@ pub struct Settings {
     pub kubernetes: Option<Version>,
     /// `--requirements-settle`.
     pub requirements_settle: Duration,
+    /// `--deletion-settle`.
+    pub deletion_settle: Duration,
     /// Whether the kind Package is being deleted.
     pub crd_terminating: bool,
     /// `--require-service-account`.
@@ -55,6 +57,7 @@ impl Settings {
             engines: BTreeSet::from([engine]),
             kubernetes: None,
             requirements_settle: Duration::from_secs(2),
+            deletion_settle: Duration::from_secs(30),
             crd_terminating: false,
             require_service_account: false,
         }

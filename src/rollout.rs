@@ -131,7 +131,7 @@ pub enum ActsAs {
 /// unless that is not allowed.
 pub fn acts_as(snapshot: &Snapshot) -> ActsAs {
     match snapshot.account() {
-        Some(account) => ActsAs::Account(account.to_owned()),
+        Some(account) => ActsAs::Account(account.to_string()),
         None if snapshot.cluster.require_service_account => ActsAs::Nobody,
         None => ActsAs::Windlass,
     }
@@ -160,8 +160,11 @@ pub fn refused(
 fn is_about_to_change(snapshot: &Snapshot) -> bool {
     let (Ok(definition), Ok(engine)) = (&snapshot.package.definition, engine(snapshot)) else { return false };
     let wanted = Wanted::of(snapshot, definition, engine);
-    wanted.is_ok_and(|wanted| snapshot.revisions.last().is_none_or(|latest| wanted.differs_from(latest)))
-        && !gate::waits_for_requirements(snapshot, definition)
+    let is_new = |wanted: &Wanted| {
+        snapshot.revisions.last().is_none_or(|latest| wanted.differs_from(latest))
+            && !gate::is_refused(snapshot, definition, wanted)
+    };
+    wanted.is_ok_and(|wanted| is_new(&wanted)) && !gate::waits_for_requirements(snapshot, definition)
 }
 
 /// Where to see who still applies what this Package is to take over.

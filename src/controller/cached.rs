@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+use super::shallow::Shallow;
 use crate::api::wellknown::LABEL_PACKAGE;
 use crate::engine::ObjectKey;
 use crate::rollout::live::{Live, key_of};
@@ -17,6 +18,7 @@ pub struct Cached {
     key: ObjectKey,
     package: Option<Box<str>>,
     version: u64,
+    is_cut: bool,
     text: Box<str>,
 }
 
@@ -39,7 +41,12 @@ impl Cached {
         }
         let version = meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0);
         let text = serde_json::to_string(&object).unwrap_or_default().into_boxed_str();
-        Self { meta, key, package, version, text }
+        Self { meta, key, package, version, is_cut: false, text }
+    }
+
+    /// Whether something was left out because it is nested too deeply.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// What tells it from every other.
@@ -55,6 +62,12 @@ impl Cached {
     /// Package that its label names.
     pub fn package(&self) -> Option<&str> {
         self.package.as_deref()
+    }
+
+    /// One of its labels.
+    pub fn label(&self, name: &str) -> Option<String> {
+        let object = self.object();
+        object.get("metadata")?.get("labels")?.get(name)?.as_str().map(str::to_owned)
     }
 
     /// Its resource version as a number; 0 if it is none. API servers number
@@ -85,7 +98,8 @@ impl Cached {
 
 impl<'de> Deserialize<'de> for Cached {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::new(Map::deserialize(deserializer)?))
+        let Shallow { object, is_cut } = Shallow::deserialize(deserializer)?;
+        Ok(Self { is_cut, ..Self::new(object) })
     }
 }
 
@@ -119,5 +133,39 @@ impl kube::Resource for Cached {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ObjectList, WatchEvent};
+
+    use super::*;
+
+    fn release(name: &str, levels: usize) -> String {
+        let values = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        format!(
+            r#"{{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease","metadata":{{"name":"{name}","namespace":"ns","resourceVersion":"7"}},"spec":{{"releaseName":"{name}","values":{values}}}}}"#
+        )
+    }
+
+    #[test]
+    fn one_object_that_is_too_deep_keeps_no_list_from_being_read() {
+        let items = [release("a", 1), release("deep", 5_000), release("b", 64)].join(",");
+        let text = format!(
+            r#"{{"kind":"HelmReleaseList","apiVersion":"helm.toolkit.fluxcd.io/v2","metadata":{{"resourceVersion":"9"}},"items":[{items}]}}"#
+        );
+        let list: ObjectList<Cached> = serde_json::from_str(&text).unwrap();
+        let read: Vec<(&str, bool)> = list.items.iter().map(|item| (item.key().name.as_str(), item.is_cut())).collect();
+        assert_eq!(read, [("a", false), ("deep", true), ("b", false)]);
+        let deep = list.items[1].object();
+        assert_eq!((&deep["spec"]["releaseName"], list.items[1].version()), (&"deep".into(), 7));
+    }
+
+    #[test]
+    fn one_object_that_is_too_deep_interrupts_no_watch() {
+        let text = format!(r#"{{"type":"ADDED","object":{}}}"#, release("deep", 5_000));
+        let event: WatchEvent<Cached> = serde_json::from_str(&text).unwrap();
+        assert!(matches!(event, WatchEvent::Added(object) if object.is_cut() && object.key().name == "deep"));
     }
 }

@@ -81,6 +81,12 @@ impl RequestError {
         causes.map(|cause| cause.field.as_str()).any(|field| fields.contains(&field))
     }
 
+    /// Whether the API server answered with what cannot be read.
+    pub fn is_unreadable(&self) -> bool {
+        let Self::Refused(error) = self else { return false };
+        matches!(error.as_ref(), kube::Error::SerdeError(_))
+    }
+
     /// Whether the account in use lacks a right.
     pub fn is_forbidden(&self) -> bool {
         matches!(self.code(), Some(401 | 403))

@@ -1,15 +1,15 @@
 //! Doing what was decided: every write with its preconditions, none blindly.
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::client::Client;
+use kube::{Api, Resource as _};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::cached::Cached;
-use super::cluster::{RequestError, api, bounded};
+use super::cluster::{RequestError, api, bounded, typed_api};
 use super::kinds::{Kind, daemon_set_resource};
 use super::selections::selector_text;
 use crate::api::wellknown::{
@@ -104,6 +104,8 @@ pub struct Executor {
     pub namespace: String,
     /// The Package.
     pub package: PackageName,
+    /// Whether releases must name the account they are installed as.
+    pub require_account: bool,
 }
 
 impl Executor {
@@ -140,6 +142,7 @@ impl Executor {
     /// See [`WriteError`].
     pub async fn act(&self, action: &Action) -> Result<Written, WriteError> {
         self.stays_at_home(action)?;
+        self.names_an_account(action)?;
         match action {
             Action::HoldPackage => self.finalizers(Kind::Package, self.package.as_str(), FINALIZER, true).await,
             Action::ReleasePackage => self.finalizers(Kind::Package, self.package.as_str(), FINALIZER, false).await,
@@ -191,11 +194,45 @@ impl Executor {
         Err(WriteError::Denied { object: key.to_string(), problem })
     }
 
-    fn api(&self, kind: Kind) -> Api<DynamicObject> {
-        api(self.own.clone(), &self.namespace, &kind.resource())
+    /// Where accounts are required nothing is written that would be installed as the
+    /// engine itself, whatever an old record says.
+    fn names_an_account(&self, action: &Action) -> Result<(), WriteError> {
+        let (key, spec) = match action {
+            Action::Apply { object, .. } => (crate::rollout::live::key_of(object), object.get("spec")),
+            // Only what gives a release its chart can install anything.
+            Action::Patch { object, patch, .. } => {
+                (object.clone(), patch.get("spec").filter(|spec| spec.get("chartRef").is_some()))
+            }
+            Action::Operate { .. }
+            | Action::Delete { .. }
+            | Action::HoldPackage
+            | Action::ReleasePackage
+            | Action::CreateRevision(_)
+            | Action::HoldRevision { .. }
+            | Action::ReleaseRevision { .. }
+            | Action::DeleteRevision { .. }
+            | Action::Rollout(_)
+            | Action::MarkVolumeClaim { .. } => return Ok(()),
+        };
+        let named =
+            |spec: &Value| spec.get("serviceAccountName").and_then(Value::as_str).is_some_and(|n| !n.is_empty());
+        if !self.require_account || key.kind != "HelmRelease" || spec.is_none_or(named) {
+            return Ok(());
+        }
+        let problem = "it names no service account, which is required in this cluster".to_owned();
+        Err(WriteError::Denied { object: key.to_string(), problem })
     }
 
-    fn api_of(&self, key: &ObjectKey) -> Option<Api<DynamicObject>> {
+    fn api(&self, kind: Kind) -> Api<Cached> {
+        typed_api(self.own.clone(), &self.namespace, &kind.resource())
+    }
+
+    fn api_of(&self, key: &ObjectKey) -> Option<Api<Cached>> {
+        Kind::of(&key.kind).map(|kind| typed_api(self.own.clone(), &key.namespace, &kind.resource()))
+    }
+
+    /// The same, for what is written back whole.
+    fn whole(&self, key: &ObjectKey) -> Option<Api<DynamicObject>> {
         Kind::of(&key.kind).map(|kind| api(self.own.clone(), &key.namespace, &kind.resource()))
     }
 
@@ -206,7 +243,7 @@ impl Executor {
             Err(error) if error.is_not_found() => return Ok(Written::Other),
             live => live.map_err(|error| failed(name, error))?,
         };
-        let mut finalizers = live.metadata.finalizers.clone().unwrap_or_default();
+        let mut finalizers = finalizers_of(&live);
         let present = finalizers.iter().any(|known| known == finalizer);
         if present == wanted {
             return self.object(name, Ok(live));
@@ -216,7 +253,7 @@ impl Executor {
         } else {
             finalizers.retain(|known| known != finalizer);
         }
-        let metadata = json!({"resourceVersion": live.metadata.resource_version, "finalizers": finalizers});
+        let metadata = json!({"resourceVersion": live.meta().resource_version, "finalizers": finalizers});
         let patch = Patch::Merge(json!({"metadata": metadata}));
         self.object(name, bounded(api.patch(name, &ours(), &patch)).await)
     }
@@ -234,7 +271,8 @@ impl Executor {
         });
         let object: DynamicObject = serde_json::from_value(object).map_err(|error| failed(&name, unreadable(error)))?;
         let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        self.object(&name, bounded(self.api(Kind::PackageRevision).create(&parameters, &object)).await)
+        let revisions = api(self.own.clone(), &self.namespace, &Kind::PackageRevision.resource());
+        self.object(&name, bounded(revisions.create(&parameters, &object)).await.map(cached))
     }
 
     async fn delete_revision(&self, name: &str, uid: &str) -> Result<Written, WriteError> {
@@ -274,11 +312,11 @@ impl Executor {
 
     /// Whether somebody else's object stands where one of ours is to be made. It may
     /// have come after the revision began, and only ours are watched.
-    async fn is_taken(&self, api: &Api<DynamicObject>, key: &ObjectKey) -> bool {
+    async fn is_taken(&self, api: &Api<Cached>, key: &ObjectKey) -> bool {
         let found = bounded(api.get(&key.name)).await;
         found.is_ok_and(|found| {
-            let label = |name: &str| found.metadata.labels.as_ref()?.get(name).map(String::as_str);
-            label(LABEL_MANAGED_BY) != Some(FIELD_MANAGER) || label(LABEL_PACKAGE) != Some(self.package.as_str())
+            let is_ours = found.label(LABEL_MANAGED_BY).as_deref() == Some(FIELD_MANAGER);
+            !is_ours || found.package() != Some(self.package.as_str())
         })
     }
 
@@ -323,7 +361,7 @@ impl Executor {
         wanted: Option<&Map<String, Value>>,
         operation: Option<&Value>,
     ) -> Result<Written, WriteError> {
-        let Some(api) = self.api_of(key) else { return Ok(Written::Other) };
+        let Some(api) = self.whole(key) else { return Ok(Written::Other) };
         let mut live = bounded(api.get(&key.name)).await.map_err(|error| failed(&key.name, error))?;
         let found = (live.metadata.uid.as_deref(), live.metadata.resource_version.as_deref());
         if found != (Some(uid), Some(resource_version)) {
@@ -334,7 +372,7 @@ impl Executor {
             return self.replace_spec(&api, key, &live).await;
         }
         let parameters = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
-        self.object(&key.name, bounded(api.replace(&key.name, &parameters, &live)).await)
+        self.object(&key.name, bounded(api.replace(&key.name, &parameters, &live)).await.map(cached))
     }
 
     /// The same by the right to patch alone, which is all that is needed for HelmReleases.
@@ -371,7 +409,7 @@ impl Executor {
             canary::Action::Label(label) => {
                 let patch = Patch::Merge(label.merge_patch());
                 let answer = bounded(daemon_sets(&label.namespace).patch(&label.name, &ours(), &patch)).await;
-                self.object(&format!("DaemonSet/{}/{}", label.namespace, label.name), answer)
+                self.object(&format!("DaemonSet/{}/{}", label.namespace, label.name), answer.map(cached))
             }
             canary::Action::Steer(steering) => self.steer(&daemon_sets(&steering.namespace), steering).await,
             canary::Action::DeletePod { namespace, name, uid, beside, .. } => {
@@ -419,7 +457,7 @@ impl Executor {
                 wanted: steering.pace.to_string(),
             });
         }
-        self.object(&object, Ok(written))
+        self.object(&object, Ok(cached(written)))
     }
 
     /// Asks for the pods that must be well before more of them are let go.
@@ -440,7 +478,7 @@ impl Executor {
     }
 
     async fn delete(&self, key: &ObjectKey, uid: &str) -> Result<Written, WriteError> {
-        let Some(api) = self.api_of(key) else { return Ok(Written::Other) };
+        let Some(api) = self.whole(key) else { return Ok(Written::Other) };
         let parameters = DeleteParams {
             preconditions: Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None }),
             ..DeleteParams::default()
@@ -450,14 +488,21 @@ impl Executor {
                 Ok(either.map_left(|object| written(key, object)).left_or_else(|_| Written::Gone(key.clone())))
             }
             Err(error) if error.is_not_found() => Ok(Written::Gone(key.clone())),
+            // It is done; the answer shows an object that is nested too deeply.
+            Err(error) if error.is_unreadable() => Ok(Written::Other),
             Err(error) => Err(failed(&key.to_string(), error)),
         }
     }
 
-    fn object(&self, name: &str, answer: Result<DynamicObject, RequestError>) -> Result<Written, WriteError> {
-        let object = answer.map_err(|error| failed(name, error))?;
-        Ok(Written::Object(Box::new(cached(object))))
+    fn object(&self, name: &str, answer: Result<Cached, RequestError>) -> Result<Written, WriteError> {
+        answer.map(|object| Written::Object(Box::new(object))).map_err(|error| failed(name, error))
     }
+}
+
+fn finalizers_of(live: &Cached) -> Vec<String> {
+    let finalizers =
+        live.object().get_mut("metadata").and_then(|metadata| metadata.get_mut("finalizers")?.take().into());
+    finalizers.and_then(|finalizers| serde_json::from_value(finalizers).ok()).unwrap_or_default()
 }
 
 fn is_still_right(steering: &Steering, live: DynamicObject) -> bool {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::ApiResource;
 use kube::client::Client;
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
@@ -14,7 +14,8 @@ use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch};
 use serde_json::{Map, Value};
 
-use super::cluster::{RequestError, api, bounded};
+use super::cached::Cached;
+use super::cluster::{RequestError, bounded, typed_api};
 use super::needed::Watches;
 use super::queue::Queue;
 use super::store::PackageKey;
@@ -142,7 +143,7 @@ async fn follow(
     namespace: &str,
     queue: &Queue,
 ) {
-    let objects = api(client.clone(), namespace, resource);
+    let objects = typed_api::<Cached>(client.clone(), namespace, resource);
     let config = watch::Config::default().fields(&format!("metadata.name={}", watched.key.name));
     let mut events = std::pin::pin!(watch::watcher(objects, config).default_backoff());
     let mut listed = None;
@@ -162,12 +163,8 @@ async fn follow(
     }
 }
 
-fn found(object: DynamicObject) -> Lookup {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    Lookup::Found(value)
+fn found(object: Cached) -> Lookup {
+    Lookup::Found(Value::Object(object.object()))
 }
 
 /// Who lacks the right: the API server says which one in its message only.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use kube::api::ListParams;
 use serde_json::Value;
 use thiserror::Error;
 
+use super::access::{self, Rights};
+use super::cached::Cached;
 use super::cluster::{Accounts, RequestError, api, bounded};
 use super::events::Recorder;
 use super::execute::{Executor, WriteError, Written};
+use super::foreign::{self, Foreign};
 use super::kinds::{Kind, daemon_set_resource};
 use super::lease::Leadership;
 use super::lookups::Lookups;
@@ -19,21 +21,18 @@ use super::metrics::Metrics;
 use super::queue::Queue;
 use super::refusals::Refusals;
 use super::repeats::Repeats;
+use super::rollouts;
 use super::selections::Selections;
-use super::store::PackageKey;
+use super::store::{PackageKey, Taken};
 use super::view::View;
-use super::{access, rollouts};
-use crate::api::{PackageStatus, Reason};
+use crate::api::{DeletionPolicy, PackageStatus, Reason};
 use crate::canary;
 use crate::canary::strategy::Pace;
 use crate::engine::ObjectKey;
 use crate::package::names::NameError;
 use crate::ready::evidence::Lookup;
-use crate::rollout::live::Live;
 use crate::rollout::{self, ActsAs, Decision, Found, Peer, Snapshot};
 
-/// Releases of others that are read at a time; few of them are kept.
-const FOREIGN_PAGE: u32 = 250;
 /// From when on a decision is long.
 const LONG_DECISION: Duration = Duration::from_secs(1);
 /// How many times as long as a long decision the Package then rests.
@@ -47,6 +46,10 @@ pub struct Reconciler {
     pub queue: Arc<Queue>,
     /// Objects watched by name.
     pub lookups: Arc<Lookups>,
+    /// Releases of others.
+    pub foreign: Foreign,
+    /// What accounts may do.
+    pub rights: Rights,
     /// What was done over and over.
     pub repeats: Repeats,
     /// What could not be written to DaemonSets.
@@ -91,12 +94,42 @@ pub enum ReconcileError {
     NotLeading,
 }
 
+impl ReconcileError {
+    /// Whether nothing could be decided.
+    fn is_blind(&self) -> bool {
+        match self {
+            Self::Read(_) | Self::Client(_) | Self::Decision(_) => true,
+            Self::Name(_) | Self::Write(_) | Self::Undone(_) | Self::NotLeading => false,
+        }
+    }
+}
+
 impl Reconciler {
     /// Looks at a Package once and does what is decided.
     ///
     /// # Errors
     /// See [`ReconcileError`]; the same look is worth another try then.
     pub async fn reconcile(&self, key: &PackageKey) -> Result<(), ReconcileError> {
+        let looked = self.look(key).await;
+        if let Err(error) = &looked
+            && error.is_blind()
+            && self.queue.failures(key) >= SILENT_FAILURES
+        {
+            self.tell_of_failure(key, error).await?;
+        }
+        looked
+    }
+
+    /// A look that comes to no decision again and again would be a silent wait.
+    async fn tell_of_failure(&self, key: &PackageKey, error: &ReconcileError) -> Result<(), ReconcileError> {
+        let Some(snapshot) = self.view.snapshot(key)? else { return Ok(()) };
+        let executor = self.executor(&snapshot)?;
+        let observed_generation = Some(snapshot.package.generation);
+        let status = PackageStatus { observed_generation, ..snapshot.package.status.clone() };
+        self.tell(key, &snapshot, &executor, status, Reason::Progressing, error.to_string()).await
+    }
+
+    async fn look(&self, key: &PackageKey) -> Result<(), ReconcileError> {
         let Some(snapshot) = self.view.snapshot(key)? else {
             self.forget(key);
             return Ok(());
@@ -159,7 +192,7 @@ impl Reconciler {
             for kind in [Kind::HelmRelease, Kind::Application] {
                 let installed = kind.engine().is_some_and(|engine| snapshot.cluster.engines.contains(&engine));
                 if installed {
-                    self.foreign(key, own, snapshot, kind).await?;
+                    self.foreign(own, snapshot, kind).await?;
                 }
             }
             needs = rollout::needs(snapshot);
@@ -188,7 +221,8 @@ impl Reconciler {
         snapshot.daemon_sets = rollouts::sights(&needs.daemon_sets, &snapshot.objects, &selected);
         snapshot.policies = self.view.policies(needs.guarded);
         snapshot.refusals = self.refusals.of(key);
-        snapshot.rights = access::ask(self.accounts.own(), &key.0, needs.rights).await?;
+        let rights = if is_left(snapshot) { BTreeSet::new() } else { needs.rights };
+        snapshot.rights = self.rights.ask(self.accounts.own(), &key.0, rights).await?;
         Ok(())
     }
 
@@ -205,41 +239,23 @@ impl Reconciler {
 
     /// Release objects that are not watched because they are not ours: those at
     /// the places of our children, and those given to us.
-    async fn foreign(
-        &self,
-        key: &PackageKey,
-        own: &Peer,
-        snapshot: &mut Snapshot,
-        kind: Kind,
-    ) -> Result<(), ReconcileError> {
-        let resource = kind.resource();
+    async fn foreign(&self, own: &Peer, snapshot: &mut Snapshot, kind: Kind) -> Result<(), ReconcileError> {
         let namespace = self.watch_namespace.as_deref().unwrap_or_default();
-        let objects = api(self.accounts.own(), namespace, &resource);
-        let mut page = ListParams::default().limit(FOREIGN_PAGE);
-        loop {
-            let list = bounded(objects.list(&page)).await?;
-            for object in list.items {
-                let Some(mut value) = serde_json::to_value(object).ok().and_then(|value| value.as_object().cloned())
-                else {
-                    continue;
-                };
-                value.insert("apiVersion".into(), resource.api_version.clone().into());
-                value.insert("kind".into(), resource.kind.clone().into());
-                let live = Live::new(value);
-                match rollout::sort(own, &live) {
-                    Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
-                        snapshot.children.push(live);
-                    }
-                    Found::Other => snapshot.others.push(live),
-                    Found::Child | Found::Nothing => {}
+        let all = self.foreign.all(self.accounts.own(), namespace, kind).await?;
+        for live in all.iter().map(Cached::live) {
+            match rollout::sort(own, &live) {
+                Found::Child if !snapshot.children.iter().any(|known| known.key() == live.key()) => {
+                    let whole = foreign::whole(self.accounts.own(), live.key(), &kind.resource()).await?;
+                    snapshot.children.extend(whole);
                 }
-            }
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = page.continue_token(&token),
-                None => break,
+                Found::Other => {
+                    // The Package is not told of what stands in other namespaces.
+                    tracing::info!(object = %live.key(), "holds a release that this Package asks for");
+                    snapshot.others.push(live);
+                }
+                Found::Child | Found::Nothing => {}
             }
         }
-        tracing::debug!(package = key.1, kind = kind.as_str(), "looked for releases of others");
         Ok(())
     }
 
@@ -250,7 +266,14 @@ impl Reconciler {
             // Nobody is asked to write anything for a Package that acts as nobody.
             ActsAs::Windlass | ActsAs::Nobody => self.accounts.own(),
         };
-        Ok(Executor { own: self.accounts.own(), account, namespace, package: snapshot.package.name.clone() })
+        let require_account = snapshot.cluster.require_service_account;
+        Ok(Executor {
+            own: self.accounts.own(),
+            account,
+            namespace,
+            package: snapshot.package.name.clone(),
+            require_account,
+        })
     }
 
     /// Records first, then actions in order, then events and the status.
@@ -261,16 +284,22 @@ impl Reconciler {
         executor: &Executor,
         decision: Decision,
     ) -> Result<(), ReconcileError> {
+        let mut news = false;
         for record in &decision.records {
             self.check_leadership()?;
             match executor.record(record).await {
-                Ok(written) => self.taken(written),
+                Ok(written) => news |= self.taken(written) == Taken::Yes,
                 Err(error) => return self.not_written(key, snapshot, executor, decision, error).await,
             }
-            self.queue.progressed(key);
             self.metrics.wrote("PackageRevision");
         }
-        let acted = self.act(key, executor, &decision.actions).await;
+        self.ask_before_uninstall(snapshot, &decision.actions).await?;
+        let (acted, changed) = self.act(key, executor, &decision.actions).await;
+        let undone = self.repeats.is_undone(key, &decision.actions);
+        // What changes nothing, or is done over and over, does not shorten the pause.
+        if (news || changed == Taken::Yes) && !undone {
+            self.queue.progressed(key);
+        }
         // What is on record is told, whatever became of the actions: they are tried again.
         self.publish_events(snapshot, &decision).await;
         match acted {
@@ -280,8 +309,8 @@ impl Reconciler {
             }
             Err(error) => return Err(error),
         }
-        if self.repeats.is_undone(key, &decision.actions) {
-            let message = undone(&decision.actions);
+        if undone {
+            let message = told_of_undone(&decision.actions);
             self.tell(key, snapshot, executor, decision.status, Reason::Conflict, message.clone()).await?;
             return Err(ReconcileError::Undone(message));
         }
@@ -320,15 +349,42 @@ impl Reconciler {
         Err(error.into())
     }
 
+    /// Watches may lag behind each other: whether the Package goes because its kind or
+    /// its namespace does is asked once more before anything is uninstalled.
+    async fn ask_before_uninstall(
+        &self,
+        snapshot: &Snapshot,
+        actions: &[rollout::Action],
+    ) -> Result<(), ReconcileError> {
+        let destroys = actions.iter().any(|action| matches!(action, rollout::Action::Delete { .. }));
+        if !destroys || !snapshot.package.deleting || snapshot.cluster.crd_terminating {
+            return Ok(());
+        }
+        let namespace = &snapshot.package.namespace;
+        let going = access::is_going(&self.accounts.own(), namespace).await?;
+        let news = self.view.change_facts(|facts| {
+            facts.crd_terminating |= going.kind;
+            if going.namespace {
+                facts.terminating.insert(namespace.clone());
+            }
+        });
+        if news && !snapshot.cluster.namespace_terminating {
+            return Err(WriteError::Changed { object: format!("Namespace/{namespace} or the kind Package") }.into());
+        }
+        Ok(())
+    }
+
     /// In order, up to the first that fails. But what is done for one DaemonSet does not
     /// wait for another, nor for the engine, and a freeze for nothing.
+    /// Also says whether anything is another than before.
     async fn act(
         &self,
         key: &PackageKey,
         executor: &Executor,
         actions: &[rollout::Action],
-    ) -> Result<(), ReconcileError> {
-        let mut problem = None;
+    ) -> (Result<(), ReconcileError>, Taken) {
+        let mut changed = Taken::No;
+        let mut problem: Option<WriteError> = None;
         let mut stopped = false;
         let mut failed: Vec<(&str, &str)> = Vec::new();
         let mut refused = BTreeMap::new();
@@ -342,12 +398,15 @@ impl Reconciler {
             if is_held_up {
                 continue;
             }
-            self.check_leadership()?;
+            if let Err(error) = self.check_leadership() {
+                return (Err(error), changed);
+            }
             tracing::info!(action = describe(action), "acting");
             match executor.act(action).await {
                 Ok(written) => {
-                    self.taken(written);
-                    self.queue.progressed(key);
+                    if self.taken(written) == Taken::Yes {
+                        changed = Taken::Yes;
+                    }
                     self.metrics.wrote(describe(action));
                 }
                 Err(error) => {
@@ -366,7 +425,7 @@ impl Reconciler {
             }
         }
         self.refusals.note(key, refused);
-        problem.map_or(Ok(()), |error| Err(error.into()))
+        (problem.map_or(Ok(()), |error| Err(error.into())), changed)
     }
 
     /// After the actions: nothing waits for an event to be written.
@@ -400,13 +459,12 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Own writes are seen at once: a stale cache never causes a second action.
-    fn taken(&self, written: Written) {
+    /// Own writes are seen at once: a stale cache never causes a second action. A
+    /// write that changed nothing is answered with what is known already.
+    fn taken(&self, written: Written) -> Taken {
         match written {
             Written::Object(object) => match Kind::of(&object.key().kind) {
-                Some(kind) => {
-                    self.view.store(kind).put(*object);
-                }
+                Some(kind) => return self.view.store(kind).put(*object),
                 None => self.lookups.note(object.key(), object.object()),
             },
             Written::Gone(key) => {
@@ -415,13 +473,21 @@ impl Reconciler {
                 }
             }
             Written::GonePod(namespace, uid) => self.selections.note_gone(&namespace, &uid),
-            Written::Other => {}
+            Written::Other => return Taken::No,
         }
+        Taken::Yes
     }
 
     fn check_leadership(&self) -> Result<(), ReconcileError> {
         if self.leadership.holds() { Ok(()) } else { Err(ReconcileError::NotLeading) }
     }
+}
+
+/// Whether nothing of a Package is uninstalled, though it is deleted.
+fn is_left(snapshot: &Snapshot) -> bool {
+    let cluster = &snapshot.cluster;
+    let is_orphaned = snapshot.package.deletion_policy == DeletionPolicy::Orphan;
+    snapshot.package.deleting && (is_orphaned || cluster.crd_terminating || cluster.namespace_terminating)
 }
 
 /// Failures after the first until a write that only failed is told of: most
@@ -442,7 +508,7 @@ fn reason_of(error: &WriteError, failures: u32) -> Option<Reason> {
 }
 
 /// Says what is written over and over.
-fn undone(actions: &[rollout::Action]) -> String {
+fn told_of_undone(actions: &[rollout::Action]) -> String {
     let objects: BTreeSet<String> =
         actions.iter().filter_map(rollout::Action::object).map(|key| key.to_string()).collect();
     let objects = objects.into_iter().collect::<Vec<_>>().join(", ");

@@ -74,6 +74,7 @@ mod tests {
             default_service_account: None,
             require_service_account: false,
             requirements_settle: Duration::ZERO,
+            deletion_settle: Duration::ZERO,
             concurrency: 1,
             lease_namespace: None,
             lease_name: String::new(),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::api::Engine;
+use crate::package::names::ObjectName;
 
 /// Settings of one controller.
 #[derive(Clone, Debug)]
@@ -15,11 +16,13 @@ pub struct Settings {
     /// The only namespace that is watched; `None`: all of them.
     pub watch_namespace: Option<String>,
     /// Account of Packages that name none.
-    pub default_service_account: Option<String>,
+    pub default_service_account: Option<ObjectName>,
     /// Refuses Packages without an account.
     pub require_service_account: bool,
     /// How long Packages that require others must be still before they start.
     pub requirements_settle: Duration,
+    /// How long a deleted Package is left alone before anything of it is uninstalled.
+    pub deletion_settle: Duration,
     /// Packages that are looked at at the same time.
     pub concurrency: usize,
     /// Namespace of the Lease; `None`: no election, this is the only controller.

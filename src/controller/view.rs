@@ -135,7 +135,8 @@ impl View {
         *lock(&self.watching) = Watching::from(Instant::now(), Timestamp::now());
     }
 
-    /// Notes the generation of a Package's spec, for how long it has been still.
+    /// Notes the generation of a Package, which a deletion raises as well, for how long
+    /// it has been still.
     pub fn note_spec(&self, key: &PackageKey, generation: i64) {
         let mut specs = lock(&self.specs);
         let seen = specs.entry(key.clone()).or_insert(Seen { generation, since: Instant::now() });
@@ -272,6 +273,9 @@ impl View {
         let mut unreadable = Vec::new();
         for cached in self.store(Kind::PackageRevision).of_package(key) {
             match revision(&cached) {
+                Ok(_) if cached.is_cut() => {
+                    unreadable.push(format!("{} is nested too deeply to be read", cached.key()))
+                }
                 Ok(revision) => readable.push(revision),
                 Err(error) => unreadable.push(format!("{} cannot be read: {error}", cached.key())),
             }
@@ -299,6 +303,7 @@ impl View {
             crd_terminating: facts.crd_terminating,
             argo_project: facts.projects.get(namespace).unwrap_or(&settings.argo_project).clone(),
             requirements_settle: settings.requirements_settle,
+            deletion_settle: settings.deletion_settle,
             identity: facts.identity,
             guard_settles_in: self.guards.read().unwrap_or_else(PoisonError::into_inner).settles_in(Instant::now()),
             default_service_account: settings.default_service_account.clone(),

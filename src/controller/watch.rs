@@ -110,6 +110,9 @@ impl Watches {
             Event::Init => store.begin_list(),
             Event::InitApply(object) | Event::Apply(object) => {
                 self.note(kind, &object);
+                if object.is_cut() {
+                    tracing::warn!(object = %object.key(), "nested too deeply to be read as a whole");
+                }
                 let concerned = Concerned::of(&object);
                 // Whoever is woken must see it: first it is kept.
                 match store.put(object) {

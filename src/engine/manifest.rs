@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::RenderError;
+use crate::package::names::ObjectName;
 
 /// A Kubernetes object as it is applied, keys in a fixed order.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +62,17 @@ impl Manifest {
 
     pub(super) fn map_mut(&mut self) -> &mut Map<String, Value> {
         &mut self.0
+    }
+
+    /// The same release, installed by Flux as this account. Argo CD has none.
+    #[must_use]
+    pub fn acting_as(mut self, account: &ObjectName) -> Self {
+        if self.kind() == "HelmRelease"
+            && let Some(Value::Object(spec)) = self.0.get_mut("spec")
+        {
+            spec.insert("serviceAccountName".into(), account.as_str().into());
+        }
+        self
     }
 
     /// The same release's object at another name, and with Helm's records in

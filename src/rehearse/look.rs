@@ -206,6 +206,7 @@ impl Rehearsal {
             crd_terminating: self.settings.crd_terminating,
             argo_project: "default".into(),
             requirements_settle: self.settings.requirements_settle,
+            deletion_settle: self.settings.deletion_settle,
             identity: None,
             guard_settles_in: None,
             default_service_account: None,

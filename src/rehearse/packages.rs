@@ -13,6 +13,7 @@ use crate::package::definition::{Definition, parse};
 use crate::package::names::{ObjectName, PackageName};
 use crate::package::violation::{Code, Violation};
 use crate::rollout::{PackageView, Peer, RevisionView, peer};
+use crate::sim::store::is_deleting;
 use crate::sim::{Key, Object};
 
 /// What a spec says, or the rules it breaks.
@@ -96,7 +97,7 @@ impl Rehearsal {
         let now = self.now();
         let seen = self.process.seen.entry(id.clone());
         let seen = seen.or_insert_with(|| Seen { package: Arc::clone(&object), since: now });
-        if !is_same_spec(&seen.package, &object) {
+        if !is_same_spec(&seen.package, &object) || is_deleting(&seen.package) != is_deleting(&object) {
             *seen = Seen { package: Arc::clone(&object), since: now };
         }
         let still_for = std::time::Duration::from_millis(now - seen.since);
@@ -108,7 +109,7 @@ impl Rehearsal {
             uid: text(&object, &["metadata", "uid"]).to_owned(),
             resource_version: text(&object, &["metadata", "resourceVersion"]).to_owned(),
             generation: crate::sim::store::generation(&object),
-            deleting: crate::sim::store::is_deleting(&object),
+            deleting: is_deleting(&object),
             finalizers: crate::sim::store::finalizers(&object).into_iter().map(str::to_owned).collect(),
             annotations: texts(&object, "annotations"),
             labels: texts(&object, "labels"),

@@ -212,7 +212,7 @@ impl<'a> Known<'a> {
 struct Compiler<'a> {
     snapshot: &'a Snapshot,
     definition: &'a Definition,
-    account: Option<ObjectName>,
+    account: Option<&'a ObjectName>,
     engine: Engine,
     history: History<'a>,
     verified: Option<&'a RevisionView>,
@@ -222,7 +222,7 @@ struct Compiler<'a> {
 impl<'a> Compiler<'a> {
     fn new(snapshot: &'a Snapshot, definition: &'a Definition, engine: Engine, number: u64) -> Self {
         let history = History::new(&snapshot.revisions);
-        let account = snapshot.account().and_then(|name| ObjectName::parse(name).ok());
+        let account = snapshot.account();
         Self { snapshot, definition, account, engine, history, verified: history.verified(), number }
     }
 }
@@ -343,7 +343,7 @@ impl Compiler<'_> {
     ) -> RenderContext<'c> {
         RenderContext {
             package: self.definition,
-            account: self.account.as_ref(),
+            account: self.account,
             wave: outline.wave,
             digest,
             hook,

@@ -165,8 +165,9 @@ fn refuse_running_release(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), He
 fn conflicts(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     let foreign = foreign_children(snapshot, wanted);
     let held = releases_of_others(snapshot, wanted);
-    let (messages, blocked_by) = foreign.into_iter().chain(held).chain(claims_of_peers(snapshot, wanted)).unzip();
-    waiting(Reason::Conflict, messages, blocked_by)
+    let foreign = foreign.into_iter().map(|(message, blocker)| (message, Some(blocker)));
+    let (messages, blocked_by): (Vec<_>, Vec<_>) = foreign.chain(held).chain(claims_of_peers(snapshot, wanted)).unzip();
+    waiting(Reason::Conflict, messages, blocked_by.into_iter().flatten().collect())
 }
 
 /// What stands at the place of a child and is not ours.
@@ -184,13 +185,38 @@ fn foreign_children(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocke
     foreign.collect()
 }
 
+/// Where the cluster wants accounts its tenants do not trust each other: what stands
+/// in another namespace counts only if it runs, and nothing of it is told.
+fn is_stranger(snapshot: &Snapshot, namespace: &str) -> bool {
+    snapshot.cluster.require_service_account && namespace != snapshot.package.namespace
+}
+
+/// Whether an object of somebody else keeps us from a release.
+fn holds(snapshot: &Snapshot, live: &Live, release: &Claim) -> bool {
+    let same = |claim: Claim| (&claim.namespace, &claim.name) == (&release.namespace, &release.name);
+    let is_ours = || own_children(snapshot).filter_map(release::claim).any(same);
+    release::holds(live, release)
+        && (!is_stranger(snapshot, &live.key().namespace) || (release::is_deployed(live, release) && !is_ours()))
+}
+
+fn held_by_stranger(release: &Claim) -> (String, Option<Blocker>) {
+    let message = format!(
+        "release {}/{} is held from another namespace: ask whoever runs the cluster",
+        release.namespace, release.name
+    );
+    (message, None)
+}
+
 /// Objects of somebody else that hold a wanted release, wherever they stand.
-fn releases_of_others(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker)> {
+fn releases_of_others(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Option<Blocker>)> {
     let held = wanted.releases().filter_map(|(component, _)| {
-        let holds = |live: &&Live| {
-            release::holds(live, &component.release) && !adopt::is_given(snapshot, &component.name, live)
+        let in_the_way = |live: &&Live| {
+            holds(snapshot, live, &component.release) && !adopt::is_given(snapshot, &component.name, live)
         };
-        let key = snapshot.others.iter().find(holds)?.key();
+        let key = snapshot.others.iter().find(in_the_way)?.key();
+        if is_stranger(snapshot, &key.namespace) {
+            return Some(held_by_stranger(&component.release));
+        }
         let message = format!(
             "{key} holds release {} of component `{}`: remove it so that its release stays, or annotate it \
              {ANNOTATION_ADOPT}: {}",
@@ -198,21 +224,24 @@ fn releases_of_others(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Bloc
             component.name,
             adopt::given_to(snapshot, &component.name)
         );
-        Some((message, conflict_with(key)))
+        Some((message, Some(conflict_with(key))))
     });
     let of_hooks = wanted.hooks().filter_map(|hook| {
-        let key = snapshot.others.iter().find(|live| release::holds(live, &hook.release))?.key();
+        let key = snapshot.others.iter().find(|live| holds(snapshot, live, &hook.release))?.key();
+        if is_stranger(snapshot, &key.namespace) {
+            return Some(held_by_stranger(&hook.release));
+        }
         let message = format!(
             "{key} holds release {} of hook `{}`: remove it, or give the hook another releaseName",
             hook.release.name, hook.name
         );
-        Some((message, conflict_with(key)))
+        Some((message, Some(conflict_with(key))))
     });
     held.chain(of_hooks).collect()
 }
 
 /// Children and releases that other Packages have, or ask for.
-fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker)> {
+fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Option<Blocker>)> {
     let held: BTreeSet<Claim> = own_children(snapshot).filter_map(release::claim).collect();
     let standing: BTreeSet<&ObjectKey> = own_children(snapshot).map(Live::key).collect();
     let claimed = snapshot.peers.iter().filter_map(|peer| {
@@ -222,6 +251,7 @@ fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker
         let release = claims.find(|claim| peer.has_claimed(snapshot, claim) && !held.contains(claim));
         let what = match (name, release) {
             (Some((component, key)), _) => format!("{key} of component `{component}`"),
+            (None, Some(claim)) if is_stranger(snapshot, &peer.namespace) => return Some(held_by_stranger(&claim)),
             (None, Some(claim)) => format!("release {}/{}", claim.namespace, claim.name),
             (None, None) => return None,
         };
@@ -232,7 +262,7 @@ fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Blocker
             name: peer.name.to_string(),
             reason: Reason::Conflict.to_string(),
         };
-        Some((format!("{what} belongs to package {}{hands_over}", peer.name), blocker))
+        Some((format!("{what} belongs to package {}{hands_over}", peer.name), Some(blocker)))
     });
     claimed.collect()
 }

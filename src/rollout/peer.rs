@@ -34,6 +34,8 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
     let hook_claims = wanted.iter().flat_map(|(_, wanted)| wanted.hooks()).map(|hook| hook.release.clone());
     let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
     let held: BTreeSet<Claim> = own.iter().filter_map(|child| release::claim(child)).collect();
+    let running =
+        own.iter().filter_map(|child| release::claim(child).filter(|claim| release::is_deployed(child, claim)));
     let standing = own.iter().map(|child| child.key().clone());
     let followed = wanted.iter().filter(|_| changed).flat_map(|(definition, w)| followers(definition, w.engine));
     let deleting = snapshot.package.deleting;
@@ -51,7 +53,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
         still_for: snapshot.package.still_for,
         generation: snapshot.package.generation,
         claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held.iter().cloned()).collect()),
-        held: Arc::new(held),
+        held: Arc::new(running.collect()),
         guarded: Arc::new(canaried.filter(|_| !deleting).map(claim).collect()),
         hook_claims: Arc::new(hook_claims.collect()),
         children: Arc::new(spec_children.filter(|_| !deleting).chain(standing).collect()),

@@ -19,7 +19,7 @@ use crate::api::wellknown::{
 use crate::api::{Claim, ComponentRecord, Engine, RecordedComponent};
 use crate::engine::{Manifest, ObjectKey, observe, pinned, pinned_names};
 use crate::ready::owned;
-use crate::ready::release::{Release, ReleaseState, Wanted};
+use crate::ready::release::{Release, ReleaseState, Wanted, text};
 
 /// Owned fields whose change moves nothing, and the CRD policy, which a
 /// rollback leaves at Skip: they are kept up to date, but never make a release
@@ -249,6 +249,26 @@ pub(crate) fn holds(live: &Live, release: &Claim) -> bool {
         None => false,
     };
     here && claim(live).is_some_and(|held| (&held.namespace, &held.name) == (&release.namespace, &release.name))
+}
+
+/// Whether the engine says that it has deployed a release: an object alone, made by
+/// whoever may make one, installs nothing.
+pub(crate) fn is_deployed(live: &Live, release: &Claim) -> bool {
+    let history = live.object.get("status").and_then(|status| status.get("history")).and_then(Value::as_array);
+    let mut entries = history.into_iter().flatten();
+    match engine_of(&live.key().kind) {
+        Some(Engine::Flux) => entries.any(|entry| {
+            let is = |key: &str, text: &str| entry.get(key).and_then(Value::as_str) == Some(text);
+            is("name", &release.name)
+                && is("namespace", &release.namespace)
+                && (is("status", "deployed") || is("status", "superseded"))
+        }),
+        Some(Engine::Argo) => {
+            let ended = text(&live.object, &["status", "operationState", "phase"]) == Some("Succeeded");
+            ended || entries.next().is_some()
+        }
+        None => false,
+    }
 }
 
 /// Whether the child at a component's place still holds the release that the

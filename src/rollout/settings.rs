@@ -50,7 +50,7 @@ fn fingerprint(snapshot: &Snapshot, definition: &Definition) -> String {
     let mut settings = json!({
         "timeout": definition.upgrade.timeout.to_string(),
         "retries": definition.upgrade.retries,
-        "account": snapshot.account(),
+        "account": snapshot.account().map(|name| name.as_str()),
         "components": components,
         "tracking": snapshot.package.annotations.get(ARGO_TRACKING_ID),
     });

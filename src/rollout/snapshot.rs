@@ -84,7 +84,7 @@ pub struct PackageView {
     pub deletion_policy: DeletionPolicy,
     /// Status as last written.
     pub status: PackageStatus,
-    /// For how long this process has seen no changed spec of it.
+    /// For how long this process has seen no changed spec of it, and no deletion begin.
     pub still_for: Duration,
 }
 
@@ -109,12 +109,12 @@ pub struct RevisionView {
 
 impl Snapshot {
     /// The ServiceAccount that the Package names, else the default one.
-    pub(crate) fn account(&self) -> Option<&str> {
+    pub(crate) fn account(&self) -> Option<&ObjectName> {
         let stated = match &self.package.definition {
             Ok(definition) => definition.service_account.as_ref(),
             Err(_) => self.package.service_account.as_ref(),
         };
-        stated.map(ObjectName::as_str).or(self.cluster.default_service_account.as_deref())
+        stated.or(self.cluster.default_service_account.as_ref())
     }
 }
 
@@ -221,13 +221,15 @@ pub struct Cluster {
     pub argo_project: String,
     /// How long packages that require others must be still before they start.
     pub requirements_settle: Duration,
+    /// How long a deleted Package is left alone before anything of it is uninstalled.
+    pub deletion_settle: Duration,
     /// As whom this process writes, as the API server names it.
     pub identity: Option<String>,
     /// The guard's policies were changed a moment ago: for so long it is not known
     /// whether the API server acts on them already.
     pub guard_settles_in: Option<Duration>,
     /// Account used where a Package names none.
-    pub default_service_account: Option<String>,
+    pub default_service_account: Option<ObjectName>,
     /// Whether a Package without an account is refused.
     pub require_service_account: bool,
     /// For how long this process has been watching without a gap; time before

@@ -12,7 +12,8 @@ use super::work::Work;
 use crate::api::wellknown::{
     ANNOTATION_FORCE_DELETE, ARGO_TRACKING_ID, FINALIZER, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
 };
-use crate::api::{Blocker, DeletionPolicy, DeletionRecord, Reason};
+use crate::api::{Blocker, DeletionPolicy, DeletionRecord, Reason, RecordedComponent};
+use crate::engine::ObjectKey;
 
 /// What becomes of the children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(crate) fn step(work: &mut Work<'_>) -> Option<String> {
         Way::Orphan => canaries::let_all_go(work, |_| true),
         Way::Namespace => let_all_go(work),
         Way::Uninstall => {
-            let waiting = hand_over(work).or_else(|| required_by(work));
+            let waiting = hand_over(work).or_else(|| required_by(work)).or_else(|| settle(work));
             if waiting.is_some() {
                 canaries::pause(work);
             }
@@ -101,8 +102,7 @@ fn hand_over(work: &mut Work<'_>) -> Option<String> {
 fn required_by(work: &mut Work<'_>) -> Option<String> {
     // Nothing is kept up for anybody where nothing is left.
     work.inventory().next()?;
-    let forced = work.snapshot.package.annotations.get(ANNOTATION_FORCE_DELETE).is_some_and(|value| value == "true");
-    if forced {
+    if is_forced(work.snapshot) {
         return None;
     }
     let own = &work.snapshot.package.name;
@@ -122,6 +122,31 @@ fn required_by(work: &mut Work<'_>) -> Option<String> {
     }
     let names: Vec<String> = requirers.iter().map(|peer| peer.name.to_string()).collect();
     (!names.is_empty()).then(|| format!("required by {}: waiting until they are gone", names.join(", ")))
+}
+
+fn is_forced(snapshot: &Snapshot) -> bool {
+    snapshot.package.annotations.get(ANNOTATION_FORCE_DELETE).is_some_and(|value| value == "true")
+}
+
+/// Whoever moves a Package may delete it before applying it again: nothing is
+/// uninstalled at once.
+fn settle(work: &mut Work<'_>) -> Option<String> {
+    let snapshot = work.snapshot;
+    let left = snapshot.cluster.deletion_settle.checked_sub(snapshot.package.still_for);
+    let left = left.filter(|left| !left.is_zero() && !is_forced(snapshot) && !has_begun(work))?;
+    // Nothing to uninstall, nothing to wait for.
+    work.inventory().next()?;
+    work.look_again(left);
+    Some("uninstalling begins in a moment, unless the package is applied again".to_owned())
+}
+
+/// Whether something has been asked to go already, by whichever process.
+fn has_begun(work: &Work<'_>) -> bool {
+    let is_gone = |component: &RecordedComponent| {
+        let asked = work.record(&component.name).is_some_and(|record| !record.objects.is_empty());
+        asked && work.children_of(&component.name).is_empty()
+    };
+    work.inventory().any(Live::is_deleting) || work.latest.spec.components.iter().any(is_gone)
 }
 
 fn uninstall(work: &mut Work<'_>) -> Option<String> {

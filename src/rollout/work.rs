@@ -17,6 +17,7 @@ use crate::api::{
 use crate::engine::{Manifest, ObjectKey, acting_as, in_place, in_place_back, pinned, pinned_names};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
+use crate::ready::owned;
 
 /// What is being decided about the latest revision.
 pub(crate) struct Work<'a> {
@@ -253,7 +254,11 @@ impl<'a> Work<'a> {
         match compile::release_object(self.snapshot, definition, self.latest, component) {
             Some(fresh) if self.held || self.is_back() => in_place_back(&stored, &fresh, component.canary.is_some()),
             Some(fresh) => in_place(&stored, &fresh),
-            None => stored,
+            // The spec has no such component any more, but it has an account.
+            None => match self.snapshot.account() {
+                Some(account) => stored.acting_as(account),
+                None => stored,
+            },
         }
     }
 
@@ -290,6 +295,11 @@ impl<'a> Work<'a> {
             operation::write(self, live, manifest, record);
             return;
         }
+        if release::is_source_kind(&key.kind)
+            && self.source(Place::from(&key)).is_some_and(|source| holds(source, &manifest))
+        {
+            return;
+        }
         let precondition = if release::is_release_kind(&key.kind) {
             live.map_or(Precondition::Absent, |live| Precondition::Unchanged {
                 uid: live.uid().to_owned(),
@@ -308,6 +318,12 @@ impl<'a> Work<'a> {
             self.actions.push(Action::Delete { object: live.key().clone(), uid: live.uid().to_owned() });
         }
     }
+}
+
+/// Whether a source has all that is wanted of it. Writing it again would change
+/// nothing, and look like progress.
+fn holds(source: &Live, wanted: &Manifest) -> bool {
+    !source.is_deleting() && owned::difference(wanted.as_map(), &source.object, &[]).is_none()
 }
 
 /// The time one turn of a revision may take.

@@ -215,6 +215,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
             crd_terminating: false,
             argo_project: "default".to_owned(),
             requirements_settle: Duration::ZERO,
+            deletion_settle: Duration::ZERO,
             identity: None,
             guard_settles_in: None,
             default_service_account: None,

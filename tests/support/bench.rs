@@ -220,6 +220,7 @@ impl Bench {
         let program = |[port]: [u16; 1]| {
             binary()
                 .argument("controller")
+                .argument("--deletion-settle=1s")
                 .arguments(arguments.iter().copied())
                 .argument(format!("--watch-namespace={namespace}"))
                 .argument(format!("--listen=127.0.0.1:{port}"))

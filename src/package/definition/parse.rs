@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use serde_json::Value;
+
 use super::rules::{canary_rules, chart_rules, engine_rules, hook_child_rules, release_rules};
 use super::{
     ChartSource, Component, DEFAULT_HISTORY_LIMIT, DEFAULT_RETRIES, DEFAULT_SETTLE, DEFAULT_TIMEOUT,
@@ -18,6 +20,7 @@ use crate::package::order::order;
 use crate::package::range::Range;
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
+use crate::package::yaml::MAX_DEPTH;
 
 /// Parses a Package of the given name and namespace.
 ///
@@ -254,6 +257,12 @@ impl Parser {
             parsed => self.name(format_args!("{at}/{release_at}"), parsed),
         };
         let chart = self.chart(at, component);
+        if component.values.as_ref().is_some_and(|values| values.values().any(|value| !is_within(value, MAX_DEPTH - 1)))
+        {
+            let message = format!("nested deeper than {MAX_DEPTH} levels");
+            let help = "no chart has values as deep as that: write them on fewer levels";
+            self.report(Code::TooLarge, format!("{at}/values"), message, help);
+        }
         if let Some(canary) = &component.canary {
             self.violations.extend(canary_rules(&format!("{at}/canary"), canary, install.phase.is_some()));
         }
@@ -393,6 +402,16 @@ impl Parser {
             settle: self.duration(format_args!("{at}/settle"), entry.settle.as_deref(), DEFAULT_SETTLE),
             failed: entry.failed.clone(),
         })
+    }
+}
+
+/// Whether a value has no more levels than that.
+fn is_within(value: &Value, levels: usize) -> bool {
+    let below = |value: &Value| levels > 0 && is_within(value, levels - 1);
+    match value {
+        Value::Array(items) => items.iter().all(below),
+        Value::Object(entries) => entries.values().all(below),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 

@@ -24,6 +24,18 @@ fn with(components: &str) -> String {
 }
 
 #[rstest]
+#[case::deepest(yaml::MAX_DEPTH, &[])]
+#[case::deeper(yaml::MAX_DEPTH + 1, &["WL019 /spec/components/0/values: nested deeper than 64 levels"])]
+fn values_have_as_many_levels_as_a_file_may(#[case] levels: usize, #[case] expected: &[&str]) {
+    let values = (1..levels).fold(serde_json::json!({"a": 1}), |below, _| serde_json::json!({"a": below}));
+    let chart = serde_json::json!({"repository": "https://charts.example.org", "name": "x", "version": "1.0.0"});
+    let components = serde_json::json!([{"name": "a", "chart": chart, "values": values}]);
+    let spec = serde_json::from_value(serde_json::json!({"version": "1.0.0", "components": components})).unwrap();
+    let found = parse("db", "apps", &spec).err().unwrap_or_default();
+    assert_eq!(found.iter().map(Violation::to_string).collect::<Vec<_>>(), expected);
+}
+
+#[rstest]
 #[case::port("oci://x.org:5000/charts")]
 #[case::host_alone("oci://x.org:5000")]
 #[case::at_sign_in_a_path("https://x.org/@team/charts")]
