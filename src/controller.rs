@@ -174,6 +174,7 @@ async fn lead(
         metrics,
         watch_namespace: settings.watch_namespace.clone(),
     });
+    tasks.spawn(resync(view.clone(), queue.clone()));
     for _ in 0..settings.concurrency.max(1) {
         tasks.spawn(work(reconciler.clone()));
     }
@@ -193,6 +194,19 @@ fn task_ended(ended: Option<Result<(), tokio::task::JoinError>>) -> ControllerEr
         Some(Ok(())) | None => "it returned".to_owned(),
     };
     ControllerError::TaskEnded(what)
+}
+
+/// How often Packages that are at something are looked at without any news: the
+/// backstop for what nobody has told.
+const RESYNC: Duration = Duration::from_secs(600);
+
+async fn resync(view: Arc<View>, queue: Arc<Queue>) {
+    loop {
+        tokio::time::sleep(RESYNC).await;
+        for key in view.at_something() {
+            queue.wake_after(key, RESYNC.mul_f64(jitter() / 4.0));
+        }
+    }
 }
 
 /// One worker: one Package after the other.

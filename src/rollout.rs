@@ -81,10 +81,13 @@ pub use decision::{Action, Decision, Event, Precondition, Record, RolloutEvent, 
 pub use needs::{Depth, Needs, needs};
 pub use peer::{Found, peer, sort, sources_of};
 pub use rights::Right;
-pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot};
+pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot, Unreadable};
 
 /// How often an object of somebody else that is in the way is looked at again.
 const CONFLICT: Duration = Duration::from_secs(30);
+
+/// Most revisions of a Package besides those that its history keeps.
+const MORE_REVISIONS: usize = 64;
 
 /// What is to be done for a Package, given what was seen of it at `now`.
 ///
@@ -202,13 +205,26 @@ fn engine(snapshot: &Snapshot) -> Result<Engine, Headline> {
     }
 }
 
-/// What a revision records decides what is safe: without it nothing is done.
-fn unreadable(snapshot: &Snapshot, revision: &str, now: Now) -> Decision {
-    let message = format!("{revision}: nothing is changed until it can be read, or is deleted");
+/// What a revision records decides what is safe: without it nothing is done, but for
+/// letting go of what somebody deletes, and of a namespace that goes.
+fn unreadable(snapshot: &Snapshot, revision: &Unreadable, now: Now) -> Decision {
+    let message = format!("{}: nothing is changed until it can be read, or is deleted", revision.message);
     let status =
         PackageStatus { observed_generation: Some(snapshot.package.generation), ..snapshot.package.status.clone() };
     let status = refused(snapshot, status, Reason::InvalidSpec, message, now.time);
-    Decision { status, ..Decision::default() }
+    let namespace_goes = snapshot.cluster.namespace_terminating;
+    let children = snapshot.children.iter().filter(|_| namespace_goes);
+    let mut actions: Vec<Action> = children.filter_map(release::let_go).collect();
+    if actions.is_empty() {
+        // Children are suspended before anything that tells of them goes.
+        let gone = snapshot.unreadable.iter().filter(|revision| revision.deleting || namespace_goes);
+        let held = gone.filter(|revision| revision.held);
+        actions.extend(held.map(|held| Action::ReleaseRevision { name: held.name.clone(), uid: held.uid.clone() }));
+        if namespace_goes && snapshot.package.deleting {
+            actions.extend(uninstall::let_package_go(snapshot));
+        }
+    }
+    Decision { actions, status, ..Decision::default() }
 }
 
 fn invalid(snapshot: &Snapshot, violations: &[Violation], now: Now) -> Decision {
@@ -259,6 +275,7 @@ fn live(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted, now: Now)
             let mut work = Work::new(snapshot, latest, now);
             work.supersede_older();
             cleanup::hold_revisions(&mut work);
+            cleanup::idle_revisions(&mut work);
             let (headline, open) = if snapshot.package.suspend {
                 (outcome::suspended(&mut work), None)
             } else {
@@ -293,6 +310,9 @@ fn changed(
     if let Err(held) = gate::may_start(snapshot, definition, wanted) {
         return held_up(snapshot, held, gate::held_by_peers(snapshot, wanted), now);
     }
+    if let Some(message) = too_many_revisions(snapshot, definition) {
+        return hold(snapshot, Headline::new(Reason::InvalidSpec, message), now);
+    }
     match compile::revision(snapshot, definition, wanted) {
         Compiled::Ready(spec) => {
             let message = format!("revision {} ({}) begins", spec.number, spec.version);
@@ -314,6 +334,18 @@ fn changed(
         }
         Compiled::Refused { message } => hold(snapshot, Headline::new(Reason::InvalidSpec, message), now),
     }
+}
+
+/// Each revision that has moved something is kept until one succeeds, and each may have
+/// a megabyte, in the cluster as in the memory of the controller.
+fn too_many_revisions(snapshot: &Snapshot, definition: &Definition) -> Option<String> {
+    let most = definition.revision_history_limit as usize + MORE_REVISIONS;
+    let kept = snapshot.revisions.len();
+    (kept >= most).then(|| {
+        format!(
+            "{kept} revisions are kept, since none of the last ones has succeeded: no more are made; delete old ones,              and with them what they tell of a way back"
+        )
+    })
 }
 
 /// `inherits` are releases that other Packages still hold: once they are ours,

@@ -21,7 +21,7 @@ use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Strategy;
 use crate::canary::{self, Steering};
 use crate::engine::ObjectKey;
-use crate::package::names::{PackageName, revision_name};
+use crate::package::names::{PackageName, hex, revision_name};
 use crate::rollout::{Action, Precondition, Record};
 
 /// Pods that are read at a time.
@@ -324,7 +324,7 @@ impl Executor {
     /// the Package's own, so that the labels of several add up.
     async fn apply_namespace(&self, object: &Map<String, Value>, key: &ObjectKey) -> Result<Written, WriteError> {
         let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(self.account.clone());
-        let manager = format!("{FIELD_MANAGER}-{}-{}", self.namespace, self.package);
+        let manager = field_manager(&self.namespace, &self.package);
         let parameters = PatchParams::apply(&manager).force();
         let patch = Patch::Apply(object);
         bounded(namespaces.patch(&key.name, &parameters, &patch))
@@ -561,6 +561,14 @@ fn operated(live: &mut DynamicObject, wanted: Option<&Map<String, Value>>, opera
     live.metadata.annotations.get_or_insert_default().extend(stated("annotations"));
 }
 
+/// The field manager of one Package, so that the labels of several add up. The API
+/// server takes 128 characters.
+fn field_manager(namespace: &str, package: &PackageName) -> String {
+    const MOST: usize = 128;
+    let plain = format!("{FIELD_MANAGER}-{namespace}-{package}");
+    if plain.len() <= MOST { plain } else { format!("{FIELD_MANAGER}-{}", hex(&plain, 32)) }
+}
+
 fn apply() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER).force()
 }
@@ -649,6 +657,38 @@ mod tests {
         let object = release(&json!({})).as_object().cloned().unwrap();
         let written = executor.act(&Action::Apply { object, precondition: Precondition::Absent }).await;
         assert_eq!(matches!(written, Err(WriteError::Taken { .. })), taken, "{written:?}");
+    }
+
+    #[test]
+    fn a_field_manager_fits_and_is_one_packages_own() {
+        let name = |letter: &str| PackageName::parse(&letter.repeat(63)).unwrap();
+        let (a, b) = (field_manager(&"n".repeat(63), &name("a")), field_manager(&"n".repeat(63), &name("b")));
+        assert!(a.len() <= 128 && b.len() <= 128 && a != b);
+        assert_eq!(field_manager("apps", &PackageName::parse("db").unwrap()), "windlass-apps-db");
+    }
+
+    fn executor(require_account: bool) -> Executor {
+        let nowhere = || Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let package = PackageName::parse("app").unwrap();
+        Executor { own: nowhere(), account: nowhere(), namespace: "ns".into(), package, require_account }
+    }
+
+    #[tokio::test]
+    async fn where_accounts_are_required_no_release_is_written_without_one() {
+        let release = |spec: Value| {
+            let object = json!({"kind": "HelmRelease", "metadata": {"namespace": "ns", "name": "a"}, "spec": spec});
+            Action::Apply { object: object.as_object().unwrap().clone(), precondition: Precondition::Any }
+        };
+        let denied =
+            |action: &Action| matches!(executor(true).names_an_account(action), Err(WriteError::Denied { .. }));
+        assert!(denied(&release(json!({"chartRef": {}}))) && denied(&release(json!({"serviceAccountName": ""}))));
+        assert!(!denied(&release(json!({"serviceAccountName": "deployer"}))));
+        assert!(executor(false).names_an_account(&release(json!({}))).is_ok());
+        let key = crate::rollout::live::key_of(json!({"kind": "HelmRelease"}).as_object().unwrap());
+        let patch =
+            |patch: Value| Action::Patch { object: key.clone(), uid: "u".into(), resource_version: None, patch };
+        assert!(denied(&patch(json!({"spec": {"chartRef": {}, "serviceAccountName": null}}))));
+        assert!(!denied(&patch(json!({"spec": {"suspend": true}}))));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::engine::ObjectKey;
 use crate::rollout::live::Live;
 
 /// Objects that are read at a time; little of them is kept.
-const PAGE: u32 = 250;
+const PAGE: u32 = 100;
 /// How long a list serves others: as long as one commit of many Packages is taken up.
 const FRESH: Duration = Duration::from_secs(2);
 

@@ -21,6 +21,8 @@ use super::cluster::{RequestError, bounded};
 pub const DURATION: Duration = Duration::from_secs(15);
 /// How long a holder tries to renew before it gives up.
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+/// How long one attempt may take: two that fail leave time for a third.
+const ATTEMPT: Duration = Duration::from_secs(3);
 /// Pause between tries.
 pub const RETRY: Duration = Duration::from_secs(2);
 /// Name of the Lease, unless another one is given.
@@ -129,6 +131,13 @@ impl Leadership {
         self.alone || until.is_some_and(|until| Instant::now() < until)
     }
 
+    /// How long writes are allowed from here on; `None`: as long as they take.
+    pub fn left(&self) -> Option<Duration> {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
+        (!self.alone).then_some(left)
+    }
+
     fn renewed(&self, at: Instant) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(at + RENEW_DEADLINE);
     }
@@ -162,14 +171,9 @@ impl Election {
 
     /// Renews for as long as that works; returns when leadership is lost.
     pub async fn keep(&mut self) {
-        let mut renewed = Instant::now();
-        loop {
+        while self.leadership.holds() {
             tokio::time::sleep(RETRY).await;
-            if self.attempt().await {
-                renewed = Instant::now();
-            } else if renewed.elapsed() >= RENEW_DEADLINE {
-                return;
-            }
+            self.attempt().await;
         }
     }
 
@@ -185,6 +189,14 @@ impl Election {
     /// One look and, where allowed, one write. The time that counts is taken
     /// before the write is sent.
     async fn attempt(&mut self) -> bool {
+        let attempt = tokio::time::timeout(ATTEMPT, self.look_and_write()).await;
+        attempt.unwrap_or_else(|_| {
+            tracing::warn!("the lease could not be renewed within {}s", ATTEMPT.as_secs());
+            false
+        })
+    }
+
+    async fn look_and_write(&mut self) -> bool {
         let at = Instant::now();
         let lease = match bounded(self.leases.get_opt(&self.name)).await {
             Ok(lease) => lease,

@@ -13,6 +13,7 @@ use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::cached::Cached;
 use super::cluster::{RequestError, bounded, typed_api};
@@ -25,6 +26,10 @@ use crate::ready::evidence::Lookup;
 /// Pause before a kind that the cluster does not know, or an object that may
 /// not be read, is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Longest pause before an object that may not be read is asked for again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long what the cluster says of a kind counts for all who ask.
+const FRESH: Duration = Duration::from_secs(4);
 
 /// An object, and who looks at it: an account of a namespace, or Windlass itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +42,16 @@ struct Watched {
 #[derive(Default)]
 pub struct Lookups {
     inner: Mutex<Watches<Watched, Lookup>>,
+    kinds: Mutex<BTreeMap<Asked, Arc<tokio::sync::Mutex<Option<Known>>>>>,
+}
+
+/// Who asks about a kind, and about which.
+type Asked = (Option<(String, String)>, String, String);
+
+/// What the cluster said of a kind, and when.
+struct Known {
+    at: Instant,
+    kind: Result<(ApiResource, Scope), Lookup>,
 }
 
 impl Lookups {
@@ -85,6 +100,34 @@ impl Lookups {
         self.lock().want(package, BTreeSet::new());
     }
 
+    /// Where a kind is served, or what is known of its objects if it is not: asked once
+    /// for all that look at objects of it.
+    async fn resolve(
+        &self,
+        client: &Client,
+        watched: &Watched,
+    ) -> Result<Result<(ApiResource, Scope), Lookup>, RequestError> {
+        let asked = (watched.account.clone(), watched.key.api_version.clone(), watched.key.kind.clone());
+        let slot = {
+            let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+            // What nobody waits for is forgotten.
+            kinds.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|known| is_fresh(&known)));
+            kinds.entry(asked).or_default().clone()
+        };
+        let mut known = slot.lock().await;
+        if let Some(Known { kind, .. }) = known.as_ref().filter(|_| is_fresh(&known)) {
+            return Ok(kind.clone());
+        }
+        let kind = match resolve(client, &watched.key).await {
+            Ok((resource, capabilities)) => Ok((resource, capabilities.scope)),
+            Err(error) if error.is_not_found() => Err(Lookup::KindUnknown),
+            Err(error) if error.is_forbidden() => Err(denied(&error.to_string())),
+            Err(error) => return Err(error),
+        };
+        *known = Some(Known { at: Instant::now(), kind: kind.clone() });
+        Ok(kind)
+    }
+
     fn set(&self, watched: &Watched, lookup: Lookup, queue: &Queue) {
         let mut watches = self.lock();
         let Some(known) = watches.get_mut(watched).filter(|known| **known != lookup) else { return };
@@ -94,6 +137,10 @@ impl Lookups {
         }
         *known = lookup;
         watches.wake(watched, queue);
+    }
+
+    fn is_denied(&self, watched: &Watched) -> bool {
+        matches!(self.lock().get_mut(watched), Some(Lookup::Denied | Lookup::NotImpersonated))
     }
 
     fn lock(&self) -> MutexGuard<'_, Watches<Watched, Lookup>> {
@@ -113,21 +160,32 @@ fn version_of_same(known: &Lookup, other: &Lookup) -> Option<(u64, u64)> {
 
 /// Follows one object until the watch is not needed any more.
 async fn run(lookups: Arc<Lookups>, client: Client, watched: Watched, queue: Arc<Queue>) {
+    let mut pause = ASK_AGAIN;
     loop {
-        match resolve(&client, &watched.key).await {
-            Ok((resource, capabilities)) => {
-                let namespace = match capabilities.scope {
+        match lookups.resolve(&client, &watched).await {
+            Ok(Ok((resource, scope))) => {
+                let namespace = match scope {
                     Scope::Namespaced => watched.key.namespace.as_str(),
                     Scope::Cluster => "",
                 };
                 follow(&lookups, &client, &watched, &resource, namespace, &queue).await;
             }
-            Err(error) if error.is_not_found() => lookups.set(&watched, Lookup::KindUnknown, &queue),
-            Err(error) if error.is_forbidden() => lookups.set(&watched, denied(&error.to_string()), &queue),
+            Ok(Err(unseen)) => lookups.set(&watched, unseen, &queue),
             Err(error) => tracing::warn!(object = %watched.key, %error, "cannot look a kind up"),
         }
-        tokio::time::sleep(ASK_AGAIN).await;
+        pause = pause_after(pause, lookups.is_denied(&watched));
+        tokio::time::sleep(pause.mul_f64(0.8 + 0.4 * super::jitter())).await;
     }
+}
+
+/// A kind may appear at any moment, and one question serves all; a right that is
+/// lacking is asked for object by object, less and less often.
+fn pause_after(pause: Duration, is_denied: bool) -> Duration {
+    if is_denied { (pause * 2).min(LONGEST_PAUSE) } else { ASK_AGAIN }
+}
+
+fn is_fresh(known: &Option<Known>) -> bool {
+    known.as_ref().is_some_and(|known| known.at.elapsed() < FRESH)
 }
 
 async fn resolve(client: &Client, key: &ObjectKey) -> Result<(ApiResource, ApiCapabilities), RequestError> {

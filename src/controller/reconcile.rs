@@ -286,8 +286,7 @@ impl Reconciler {
     ) -> Result<(), ReconcileError> {
         let mut news = false;
         for record in &decision.records {
-            self.check_leadership()?;
-            match executor.record(record).await {
+            match self.while_leading(executor.record(record)).await? {
                 Ok(written) => news |= self.taken(written) == Taken::Yes,
                 Err(error) => return self.not_written(key, snapshot, executor, decision, error).await,
             }
@@ -315,8 +314,7 @@ impl Reconciler {
             return Err(ReconcileError::Undone(message));
         }
         if decision.status != snapshot.package.status {
-            self.check_leadership()?;
-            self.taken(executor.status(&decision.status).await?);
+            self.taken(self.while_leading(executor.status(&decision.status)).await??);
             self.metrics.wrote("Package");
         }
         self.metrics.observe(key, &decision.status);
@@ -398,11 +396,12 @@ impl Reconciler {
             if is_held_up {
                 continue;
             }
-            if let Err(error) = self.check_leadership() {
-                return (Err(error), changed);
-            }
             tracing::info!(action = describe(action), "acting");
-            match executor.act(action).await {
+            let done = match self.while_leading(executor.act(action)).await {
+                Ok(done) => done,
+                Err(error) => return (Err(error), changed),
+            };
+            match done {
                 Ok(written) => {
                     if self.taken(written) == Taken::Yes {
                         changed = Taken::Yes;
@@ -451,8 +450,7 @@ impl Reconciler {
     ) -> Result<(), ReconcileError> {
         let status = rollout::refused(snapshot, status, reason, message, Timestamp::now());
         if status != snapshot.package.status {
-            self.check_leadership()?;
-            self.taken(executor.status(&status).await?);
+            self.taken(self.while_leading(executor.status(&status)).await??);
             self.metrics.wrote("Package");
         }
         self.metrics.observe(key, &status);
@@ -478,8 +476,14 @@ impl Reconciler {
         Taken::Yes
     }
 
-    fn check_leadership(&self) -> Result<(), ReconcileError> {
-        if self.leadership.holds() { Ok(()) } else { Err(ReconcileError::NotLeading) }
+    /// A write that is sent while this process leads is waited for no longer than it
+    /// does: whoever leads next must not be overtaken by it.
+    async fn while_leading<T>(&self, write: impl Future<Output = T>) -> Result<T, ReconcileError> {
+        match self.leadership.left() {
+            None => Ok(write.await),
+            Some(left) if left.is_zero() => Err(ReconcileError::NotLeading),
+            Some(left) => tokio::time::timeout(left, write).await.map_err(|_| ReconcileError::NotLeading),
+        }
     }
 }
 

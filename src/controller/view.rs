@@ -22,7 +22,7 @@ use crate::package::definition;
 use crate::package::names::{NameError, ObjectName, PackageName};
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
-use crate::rollout::{self, Cluster, PackageView, Peer, RevisionView, Snapshot};
+use crate::rollout::{self, Cluster, PackageView, Peer, RevisionView, Snapshot, Unreadable};
 
 /// Facts about the cluster that change seldom.
 #[derive(Clone, Debug, Default)]
@@ -166,6 +166,13 @@ impl View {
         peers.iter().filter(|(other, peer)| *other != key && waits(peer)).map(|(other, _)| other.clone()).collect()
     }
 
+    /// Packages that are moving, want to, or go.
+    pub fn at_something(&self) -> Vec<PackageKey> {
+        let peers = lock(&self.peers);
+        let is_busy = |peer: &Peer| peer.open || peer.wants_change || peer.deleting;
+        peers.iter().filter(|(_, peer)| is_busy(peer)).map(|(key, _)| key.clone()).collect()
+    }
+
     /// Whether every Package has been published once.
     pub fn knows_all_peers(&self) -> bool {
         let peers = lock(&self.peers);
@@ -268,16 +275,14 @@ impl View {
     }
 
     /// Revisions in order, and those that cannot be read.
-    fn revisions(&self, key: &PackageKey) -> (Vec<RevisionView>, Vec<String>) {
+    fn revisions(&self, key: &PackageKey) -> (Vec<RevisionView>, Vec<Unreadable>) {
         let mut readable = Vec::new();
         let mut unreadable = Vec::new();
         for cached in self.store(Kind::PackageRevision).of_package(key) {
             match revision(&cached) {
-                Ok(_) if cached.is_cut() => {
-                    unreadable.push(format!("{} is nested too deeply to be read", cached.key()))
-                }
+                Ok(_) if cached.is_cut() => unreadable.push(unread(&cached, "is nested too deeply to be read")),
                 Ok(revision) => readable.push(revision),
-                Err(error) => unreadable.push(format!("{} cannot be read: {error}", cached.key())),
+                Err(error) => unreadable.push(unread(&cached, &format!("cannot be read: {error}"))),
             }
         }
         readable.sort_by_key(RevisionView::number);
@@ -340,6 +345,18 @@ fn revision(cached: &Cached) -> Result<RevisionView, serde_json::Error> {
         spec: revision.spec.into(),
         status: revision.status.unwrap_or_default(),
     })
+}
+
+fn unread(cached: &Cached, why: &str) -> Unreadable {
+    let object = cached.object();
+    let metadata = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
+    Unreadable {
+        name: cached.key().name.clone(),
+        uid: text(&metadata, "uid"),
+        deleting: metadata.contains_key("deletionTimestamp"),
+        held: finalizers(&metadata).iter().any(|finalizer| finalizer == FINALIZER_REVISION),
+        message: format!("{} {why}", cached.key()),
+    }
 }
 
 fn text(metadata: &Map<String, Value>, key: &str) -> String {

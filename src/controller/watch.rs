@@ -30,6 +30,8 @@ use crate::package::version::Version;
 
 /// Objects per page of a list: more would leave garbage in the heap.
 const PAGE: u32 = 100;
+/// The same of revisions, of which each may have a megabyte.
+const PAGE_OF_REVISIONS: u32 = 10;
 
 /// From when on an interruption of a watch is a gap in what was seen.
 const GAP: Duration = Duration::from_secs(10);
@@ -81,7 +83,8 @@ impl Watches {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
             None => Api::all_with(self.client.clone(), &resource),
         };
-        let mut config = Config::default().page_size(PAGE);
+        let page = if kind == Kind::PackageRevision { PAGE_OF_REVISIONS } else { PAGE };
+        let mut config = Config::default().page_size(page);
         if kind.is_labelled() {
             config = config.labels(&format!("{LABEL_MANAGED_BY}={FIELD_MANAGER}"));
         }

@@ -35,6 +35,10 @@ pub const DEFAULT_SETTLE: GoDuration = GoDuration::from_secs(60);
 /// `valuesFrom.valuesKey` where none is written (Flux's own default).
 pub const DEFAULT_VALUES_KEY: &str = "values.yaml";
 
+/// Most objects that the components of a Package may name in `readyWhen`: each is
+/// watched by itself while a move is open.
+pub const MAX_READY_OBJECTS: usize = 256;
+
 /// A Package that keeps every rule that can be judged on the Package alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {

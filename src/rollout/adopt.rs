@@ -103,7 +103,7 @@ fn protection(live: &Live) -> Option<Action> {
         return None;
     }
     let patch = json!({"metadata": {"annotations": annotations}});
-    Some(Action::Patch { object: live.key().clone(), uid: live.uid().to_owned(), resource_version: None, patch })
+    Some(release::patch_unchanged(live, patch))
 }
 
 /// Where to see whether somebody still applies a given object.

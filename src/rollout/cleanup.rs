@@ -79,6 +79,28 @@ pub(crate) fn old_revisions(work: &mut Work<'_>, limit: u32) {
     }
 }
 
+/// Revisions that a later one took over from before they did anything tell nothing:
+/// they go at once, whatever becomes of the package.
+pub(crate) fn idle_revisions(work: &mut Work<'_>) {
+    let verified = work.history.verified().map(RevisionView::number);
+    let target = work.status.rollback.as_ref().map(|rollback| rollback.to);
+    let is_evidence = |revision: &RevisionView| {
+        let status = &revision.status;
+        revision.touched_anything()
+            || status.succeeded
+            || !status.inherits.is_empty()
+            || !status.hooks.is_empty()
+            || status.components.iter().any(|record| record.verified_at.is_some())
+    };
+    let older = work.snapshot.revisions.iter().filter(|revision| revision.number() < work.latest.number());
+    for revision in older.filter(|revision| revision.status.phase == RevisionPhase::Superseded && !revision.deleting) {
+        let number = Some(revision.number());
+        if number != verified && number != target && !is_evidence(revision) {
+            work.actions.push(Action::DeleteRevision { name: revision.name.clone(), uid: revision.uid.clone() });
+        }
+    }
+}
+
 /// A source goes when no child and no kept revision refers to it.
 fn sources(work: &mut Work<'_>) {
     if work.status.phase != RevisionPhase::Succeeded {

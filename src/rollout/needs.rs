@@ -8,7 +8,7 @@ use crate::api::RevisionPhase;
 use crate::canary::Calm;
 use crate::canary::objects::DaemonSet;
 use crate::engine::ObjectKey;
-use crate::package::definition::ChartSource;
+use crate::package::definition::{ChartSource, MAX_READY_OBJECTS};
 
 /// Objects to look up, and as whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,9 +97,10 @@ pub(crate) fn is_moving(revision: &RevisionView) -> bool {
 fn ready_when(snapshot: &Snapshot, latest: &RevisionView, needs: &mut Needs) {
     let target = latest.status.rollback.as_ref().map(|rollback| rollback.to);
     let target = target.and_then(|number| snapshot.revisions.iter().find(|revision| revision.number() == number));
+    let mut wanted = BTreeSet::new();
     for component in target.into_iter().chain([latest]).flat_map(|revision| &revision.spec.components) {
         for entry in &component.ready_when {
-            needs.as_package.insert(ObjectKey {
+            wanted.insert(ObjectKey {
                 api_version: entry.api_version.clone(),
                 kind: entry.kind.clone(),
                 namespace: entry.namespace.clone().unwrap_or_else(|| component.release.namespace.clone()),
@@ -107,4 +108,6 @@ fn ready_when(snapshot: &Snapshot, latest: &RevisionView, needs: &mut Needs) {
             });
         }
     }
+    // No Package may name as many: two revisions of one, or a forged record.
+    needs.as_package.extend(wanted.into_iter().take(2 * MAX_READY_OBJECTS));
 }

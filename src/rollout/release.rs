@@ -329,15 +329,14 @@ pub(crate) fn let_go(child: &Live) -> Option<Action> {
     if is_let_go(child) {
         return None;
     }
-    let value = match engine_of(&child.key().kind)? {
-        Engine::Flux => json!({"spec": {"suspend": true}}),
+    match engine_of(&child.key().kind)? {
+        Engine::Flux => Some(patch(child, json!({"spec": {"suspend": true}}))),
         Engine::Argo => {
             let kept: Vec<&str> =
                 finalizers(child).into_iter().filter(|finalizer| !finalizer.starts_with(ARGO_FINALIZER)).collect();
-            json!({"metadata": {"finalizers": kept}})
+            Some(patch_unchanged(child, json!({"metadata": {"finalizers": kept}})))
         }
-    };
-    Some(patch(child, value))
+    }
 }
 
 /// Makes the deletion of an Application take its release along again, after somebody
@@ -377,6 +376,12 @@ pub(crate) fn keep_crd_policy(object: &mut Map<String, Value>, live: &Live) {
 
 fn patch(child: &Live, patch: Value) -> Action {
     Action::Patch { object: child.key().clone(), uid: child.uid().to_owned(), resource_version: None, patch }
+}
+
+/// The same of what is written as a whole: what somebody has added meanwhile stays.
+pub(crate) fn patch_unchanged(child: &Live, patch: Value) -> Action {
+    let resource_version = Some(child.resource_version().to_owned());
+    Action::Patch { object: child.key().clone(), uid: child.uid().to_owned(), resource_version, patch }
 }
 
 fn finalizers(child: &Live) -> Vec<&str> {

@@ -309,7 +309,10 @@ fn remove(work: &mut Work<'_>, name: &str, limits: Limits) -> Standing {
             record.state = ComponentState::Removed;
             Standing::Verified
         }
-        Removal::Waiting(message) if record.elapsed(work.now) < limits.timeout => Standing::Waiting(message),
+        Removal::Waiting(message) if record.elapsed(work.now) < limits.timeout => {
+            work.look_again(limits.timeout.saturating_sub(record.elapsed(work.now)));
+            Standing::Waiting(message)
+        }
         Removal::Waiting(message) => {
             record.pause(work.now);
             record.state = ComponentState::Failed;

@@ -26,14 +26,17 @@ const DIGITS: usize = 16;
 
 /// Brings the children's settings up to date. The fingerprint is recorded only
 /// once all of them are, so that nothing is forgotten by a restart. Such an edit
-/// of a failed revision counts as a retry.
+/// of a failed revision counts as a retry; what others change, a flag, the owner of the
+/// Package or a newer Windlass, does not.
 pub(crate) fn update(work: &mut Work<'_>, definition: &Definition) {
     let wanted = fingerprint(work.snapshot, definition);
     let recorded = work.status.settings.clone();
     if recorded.as_deref() == Some(&wanted) {
         return;
     }
-    if recorded.is_some() && work.status.phase == RevisionPhase::Failed {
+    let package = &work.snapshot.package;
+    let is_edited = package.status.observed_generation != Some(package.generation);
+    if recorded.is_some() && is_edited && work.status.phase == RevisionPhase::Failed {
         try_again(work);
     }
     if !overlay(work, definition) {

@@ -26,7 +26,7 @@ pub struct Snapshot {
     pub revisions: Vec<RevisionView>,
     /// Revisions that this program cannot read, and why: another version wrote
     /// them, or somebody by hand.
-    pub unreadable: Vec<String>,
+    pub unreadable: Vec<Unreadable>,
     /// Labelled children, and whatever stands at a name that a child needs.
     pub children: Vec<Live>,
     /// Releases of others, anywhere in the cluster, that may be those that the
@@ -105,6 +105,21 @@ pub struct RevisionView {
     pub spec: Arc<PackageRevisionSpec>,
     /// How far it got.
     pub status: PackageRevisionStatus,
+}
+
+/// A revision that this program cannot read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Name of the object.
+    pub name: String,
+    /// uid.
+    pub uid: String,
+    /// Whether its deletion has begun.
+    pub deleting: bool,
+    /// Whether it carries our finalizer.
+    pub held: bool,
+    /// Which it is, and why it cannot be read.
+    pub message: String,
 }
 
 impl Snapshot {

@@ -206,7 +206,9 @@ fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing,
         other => other,
     };
     match &standing {
-        Standing::Waiting(_) | Standing::NoSource(_) | Standing::Unguarded(_) if record.is_started() => {
+        Standing::Waiting(_) | Standing::NoSource(_) | Standing::Unguarded(_) | Standing::Denied(_)
+            if record.is_started() =>
+        {
             work.look_again(limits.timeout.saturating_sub(record.elapsed(now)));
         }
         Standing::Waiting(_)

@@ -188,3 +188,12 @@ fn forget(work: &mut Work<'_>) {
         work.actions.push(Action::ReleasePackage);
     }
 }
+
+/// A Package goes with its namespace, and the revisions that can be read with it.
+pub(crate) fn let_package_go(snapshot: &Snapshot) -> Vec<Action> {
+    let held = snapshot.revisions.iter().filter(|revision| revision.held);
+    let revisions =
+        held.map(|revision| Action::ReleaseRevision { name: revision.name.clone(), uid: revision.uid.clone() });
+    let is_held = snapshot.package.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
+    revisions.chain(is_held.then_some(Action::ReleasePackage)).collect()
+}

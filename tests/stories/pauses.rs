@@ -3,6 +3,7 @@
 use rstest::rstest;
 use serde_json::json;
 use windlass::api::{ComponentState, Engine};
+use windlass::rollout::{Snapshot, Unreadable};
 use windlass::sim::chart::{Outcome, Script};
 use windlass::sim::world::Part;
 
@@ -154,7 +155,7 @@ fn nothing_is_changed_while_a_revision_cannot_be_read() {
     let mut play = Play::new(Engine::Flux, Script::default());
     play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
     play.until_ready("app");
-    play.rehearsal.faults.distortion = Some(|snapshot| snapshot.unreadable.push("app-1 cannot be read".into()));
+    play.rehearsal.faults.distortion = Some(|snapshot| snapshot.unreadable.push(unreadable(snapshot, "app-1")));
     let position = play.position();
     play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
     play.until("app", "InvalidSpec");
@@ -168,6 +169,58 @@ fn nothing_is_changed_while_a_revision_cannot_be_read() {
     play.rehearsal.faults.distortion = None;
     play.annotate("app", "example.org/touched", "true");
     play.until_gone("app");
+}
+
+fn unreadable(snapshot: &Snapshot, name: &str) -> Unreadable {
+    let revision = snapshot.revisions.iter().find(|revision| revision.name == name);
+    Unreadable {
+        name: name.to_owned(),
+        uid: revision.map_or_else(String::new, |revision| revision.uid.clone()),
+        deleting: revision.is_some_and(|revision| revision.deleting),
+        held: revision.is_some_and(|revision| revision.held),
+        message: format!("{name} cannot be read"),
+    }
+}
+
+/// Somebody follows the message, and deletes it.
+#[test]
+fn a_revision_that_cannot_be_read_is_gone_when_it_is_deleted() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    play.commit("app", package("2.0.0", vec![component("a", "2.0.0", &[])]));
+    play.until_ready("app");
+    play.rehearsal.faults.distortion = Some(|snapshot| {
+        if snapshot.revisions.iter().any(|revision| revision.name == "app-2") {
+            snapshot.unreadable.push(unreadable(snapshot, "app-2"));
+            snapshot.revisions.retain(|revision| revision.name != "app-2");
+        }
+    });
+    let key = windlass::sim::Key::new("windlass.dev/v1alpha1", "PackageRevision", crate::play::NAMESPACE, "app-2");
+    let uid = |play: &Play| play.object(&key).map(|revision| revision["metadata"]["uid"].clone());
+    let before = uid(&play);
+    play.rehearsal.world.store.delete("user", &key, &windlass::sim::store::Expected::default()).unwrap();
+    play.rehearsal.run_for(60_000);
+    assert_ne!(uid(&play), before, "what the spec asks for is recorded anew: {}", play.tell());
+}
+
+/// A commit that comes before the one before has done anything takes its place.
+#[test]
+fn revisions_that_did_nothing_are_not_kept() {
+    let mut script = Script::default();
+    script.published.insert(("a".into(), "9.9.9".into()), u64::MAX);
+    let mut play = Play::new(Engine::Flux, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
+    play.until_ready("app");
+    for minor in 1..20 {
+        // No chart has this version: nothing moves.
+        let mut nowhere = component("a", "9.9.9", &[]);
+        nowhere["values"] = json!({"minor": minor});
+        play.commit("app", package("1.1.0", vec![nowhere]));
+        play.rehearsal.run_for(30_000);
+    }
+    let revisions = play.rehearsal.world.store.all().filter(|(key, _)| key.kind == "PackageRevision").count();
+    assert!(revisions <= 3, "{revisions} revisions\n{}", play.tell());
 }
 
 /// Without its record nobody knows any more what is safe.

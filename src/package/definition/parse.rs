@@ -1,6 +1,6 @@
 //! From the wire format to [`Definition`]: all rules of one Package.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use serde_json::Value;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::rules::{canary_rules, chart_rules, engine_rules, hook_child_rules, release_rules};
 use super::{
     ChartSource, Component, DEFAULT_HISTORY_LIMIT, DEFAULT_RETRIES, DEFAULT_SETTLE, DEFAULT_TIMEOUT,
-    DEFAULT_VALUES_KEY, Definition, PathChart, ReadyTest, ReadyWhen, RelativePath, RepositoryChart, Requirement,
-    Rollback, Upgrade, ValuesFrom,
+    DEFAULT_VALUES_KEY, Definition, MAX_READY_OBJECTS, PathChart, ReadyTest, ReadyWhen, RelativePath, RepositoryChart,
+    Requirement, Rollback, Upgrade, ValuesFrom,
 };
 use crate::api;
 use crate::api::{DeletionPolicy, PackageSpec, UpgradeCrds};
@@ -183,6 +183,7 @@ impl Parser {
             }
         }
         self.edges(&spec.components);
+        self.ready_objects(&parsed);
         let placed: Vec<_> = positions.iter().copied().zip(&parsed).collect();
         self.violations.extend(release_rules(&placed));
         self.violations.extend(hook_child_rules(&placed));
@@ -193,6 +194,18 @@ impl Parser {
             self.report(Code::Cycle, at, cycle.to_string(), help);
         }
         parsed
+    }
+
+    fn ready_objects(&mut self, components: &[Component]) {
+        let entries = components.iter().flat_map(|component| &component.ready_when);
+        let objects: BTreeSet<_> =
+            entries.map(|entry| (&entry.api_version, &entry.kind, &entry.namespace, &entry.name)).collect();
+        if objects.len() > MAX_READY_OBJECTS {
+            let message =
+                format!("readyWhen names {} objects, {MAX_READY_OBJECTS} are allowed in a Package", objects.len());
+            let help = "name one object that sums the others up, or divide the Package";
+            self.report(Code::TooLarge, "/spec/components", message, help);
+        }
     }
 
     fn edges(&mut self, components: &[api::Component]) {
