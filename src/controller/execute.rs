@@ -161,8 +161,9 @@ impl Executor {
             Action::Operate { object, uid, resource_version, spec, operation } => {
                 self.operate(object, uid, resource_version, spec.as_ref(), operation.as_ref()).await
             }
-            Action::MarkVolumeClaim { object, uid, annotations } => {
-                self.mark_volume_claim(object, uid, annotations).await
+            Action::MarkVolumeClaim { object, uid, resource_version, annotations } => {
+                let metadata = json!({"uid": uid, "resourceVersion": resource_version, "annotations": annotations});
+                self.mark_volume_claim(object, &json!({"metadata": metadata})).await
             }
             Action::Rollout(action) => self.roll_out(action).await,
             Action::Delete { object, uid } => self.delete(object, uid).await,
@@ -391,13 +392,12 @@ impl Executor {
             {"op": "add", "path": "/spec", "value": wanted.data["spec"]},
         ]);
         let patch = serde_json::from_value(patch).map_err(|error| failed(&key.name, unreadable(error)))?;
-        self.object(&key.name, bounded(api.patch(&key.name, &ours(), &Patch::<()>::Json(patch))).await)
+        self.object(&key.name, bounded(api.patch(&key.name, &ours(), &Patch::<()>::Json(patch))).await.map(cached))
     }
 
-    async fn mark_volume_claim(&self, key: &ObjectKey, uid: &str, annotations: &Value) -> Result<Written, WriteError> {
+    async fn mark_volume_claim(&self, key: &ObjectKey, patch: &Value) -> Result<Written, WriteError> {
         let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.account.clone(), &key.namespace);
-        let patch = Patch::Merge(json!({"metadata": {"uid": uid, "annotations": annotations}}));
-        let claim = bounded(claims.patch(&key.name, &ours(), &patch)).await;
+        let claim = bounded(claims.patch(&key.name, &ours(), &Patch::Merge(patch))).await;
         let claim = claim.map_err(|error| failed(&key.to_string(), error))?;
         Ok(Written::Object(Box::new(cached(claim))))
     }
@@ -653,7 +653,13 @@ mod tests {
         };
         let client = refusing(status, release(&labels));
         let package = PackageName::parse("app").unwrap();
-        let executor = Executor { own: client.clone(), account: client, namespace: "packages".into(), package };
+        let executor = Executor {
+            own: client.clone(),
+            account: client,
+            namespace: "packages".into(),
+            package,
+            require_account: false,
+        };
         let object = release(&json!({})).as_object().cloned().unwrap();
         let written = executor.act(&Action::Apply { object, precondition: Precondition::Absent }).await;
         assert_eq!(matches!(written, Err(WriteError::Taken { .. })), taken, "{written:?}");

@@ -111,6 +111,9 @@ impl Reconciler {
     /// See [`ReconcileError`]; the same look is worth another try then.
     pub async fn reconcile(&self, key: &PackageKey) -> Result<(), ReconcileError> {
         let looked = self.look(key).await;
+        if matches!(looked, Err(ReconcileError::Name(_) | ReconcileError::Decision(_))) {
+            self.view.give_up(key);
+        }
         if let Err(error) = &looked
             && error.is_blind()
             && self.queue.failures(key) >= SILENT_FAILURES

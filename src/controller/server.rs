@@ -61,27 +61,8 @@ pub fn unread(view: &View) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::controller::settings::Settings;
-
-    fn settings() -> Settings {
-        Settings {
-            engine: None,
-            argo_project: String::new(),
-            watch_namespace: None,
-            default_service_account: None,
-            require_service_account: false,
-            requirements_settle: Duration::ZERO,
-            deletion_settle: Duration::ZERO,
-            concurrency: 1,
-            lease_namespace: None,
-            lease_name: String::new(),
-            identity: String::new(),
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        }
-    }
+    use crate::controller::settings::testing::settings;
 
     #[test]
     fn what_is_not_read_yet_is_named_one_after_the_other() {

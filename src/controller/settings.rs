@@ -37,3 +37,28 @@ pub struct Settings {
 
 /// Longest time one request to the API server may take.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+#[cfg(test)]
+pub mod testing {
+    //! Settings for tests.
+
+    use super::*;
+
+    /// Settings of a process without an election.
+    pub fn settings() -> Settings {
+        Settings {
+            engine: None,
+            argo_project: String::new(),
+            watch_namespace: None,
+            default_service_account: None,
+            require_service_account: false,
+            requirements_settle: Duration::ZERO,
+            deletion_settle: Duration::ZERO,
+            concurrency: 1,
+            lease_namespace: None,
+            lease_name: String::new(),
+            identity: String::new(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        }
+    }
+}

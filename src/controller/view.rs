@@ -51,6 +51,7 @@ pub struct View {
     stores: BTreeMap<Kind, Arc<Store>>,
     facts: RwLock<Facts>,
     peers: Mutex<HashMap<PackageKey, Arc<Peer>>>,
+    unknown: Mutex<BTreeSet<PackageKey>>,
     specs: Mutex<HashMap<PackageKey, Seen>>,
     watching: Mutex<Watching>,
     guards: RwLock<Guards>,
@@ -71,6 +72,7 @@ impl View {
             stores: Kind::ALL.into_iter().map(|kind| (kind, Arc::default())).collect(),
             facts: RwLock::default(),
             peers: Mutex::default(),
+            unknown: Mutex::default(),
             specs: Mutex::default(),
             watching: Mutex::new(Watching::from(Instant::now(), Timestamp::now())),
             guards: RwLock::default(),
@@ -150,12 +152,19 @@ impl View {
         // How long it has been still is asked anew each time.
         peer.still_for = Duration::ZERO;
         let peer = Arc::new(peer);
+        lock(&self.unknown).remove(key);
         lock(&self.peers).insert(key.clone(), peer.clone()).is_none_or(|before| before != peer)
+    }
+
+    /// Nothing can be made of a Package: the others do not wait for it.
+    pub fn give_up(&self, key: &PackageKey) {
+        lock(&self.unknown).insert(key.clone());
     }
 
     /// The Package is gone.
     pub fn forget(&self, key: &PackageKey) {
         lock(&self.peers).remove(key);
+        lock(&self.unknown).remove(key);
         lock(&self.specs).remove(key);
     }
 
@@ -173,10 +182,11 @@ impl View {
         peers.iter().filter(|(_, peer)| is_busy(peer)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Whether every Package has been published once.
+    /// Whether every Package has been published once, but for those that were given up.
     pub fn knows_all_peers(&self) -> bool {
-        let peers = lock(&self.peers);
-        self.store(Kind::Package).all().iter().all(|package| peers.contains_key(&package_key(package)))
+        let (peers, unknown) = (lock(&self.peers), lock(&self.unknown));
+        let is_known = |key: &PackageKey| peers.contains_key(key) || unknown.contains(key);
+        self.store(Kind::Package).all().iter().all(|package| is_known(&package_key(package)))
     }
 
     /// One look at a Package; `None` if there is none.
@@ -375,4 +385,41 @@ fn finalizers(metadata: &Map<String, Value>) -> Vec<String> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::settings::testing::settings;
+
+    fn package(name: &str, spec: Value) -> Cached {
+        let metadata = json!({"name": name, "namespace": "ns", "uid": name, "generation": 1});
+        let object =
+            json!({"apiVersion": "windlass.dev/v1alpha1", "kind": "Package", "metadata": metadata, "spec": spec});
+        Cached::new(object.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn a_package_of_which_nothing_can_be_made_holds_nobody_up() {
+        let view = View::new(settings());
+        view.store(Kind::Package).put(package("app", json!({"version": "1.0.0"})));
+        let key = ("ns".to_owned(), "app".to_owned());
+        assert!(!view.knows_all_peers());
+        view.give_up(&key);
+        assert!(view.knows_all_peers());
+        view.forget(&key);
+        assert!(!view.knows_all_peers());
+    }
+
+    #[test]
+    fn the_account_is_known_where_the_rest_of_a_spec_breaks_a_rule() {
+        let view = View::new(settings());
+        let spec = json!({"version": "no version", "serviceAccountName": "deployer", "suspend": true});
+        view.store(Kind::Package).put(package("app", spec));
+        let snapshot = view.snapshot(&("ns".to_owned(), "app".to_owned())).unwrap().unwrap();
+        assert!(snapshot.package.definition.is_err() && snapshot.package.suspend);
+        assert_eq!(snapshot.account().map(ObjectName::as_str), Some("deployer"));
+    }
 }

@@ -185,10 +185,11 @@ impl Rehearsal {
                 self.expect(id, to_key(object), &written);
                 Ok(())
             }
-            Action::MarkVolumeClaim { object, uid, annotations } => {
+            Action::MarkVolumeClaim { object, uid, resource_version, annotations } => {
+                let expected = Expected { resource_version: Some(resource_version.clone()), ..of_uid(uid) };
                 let patch = serde_json::json!({"metadata": {"annotations": annotations}});
                 let patch = patch.as_object().cloned().unwrap_or_default();
-                store.patch(ACTOR, &to_key(object), &patch, &of_uid(uid)).map(|_| ())
+                store.patch(ACTOR, &to_key(object), &patch, &expected).map(|_| ())
             }
             Action::Rollout(rollout) => match self.is_refused(id, action) {
                 true => Err(Refusal::Invalid),

@@ -129,6 +129,8 @@ pub enum Action {
         object: ObjectKey,
         /// uid it must have.
         uid: String,
+        /// Resource version it must have: the annotations hold what others wrote.
+        resource_version: String,
         /// The annotations.
         annotations: Value,
     },
@@ -170,14 +172,15 @@ impl Action {
         match &mut action {
             Self::Apply { precondition, .. } => *precondition = Precondition::Any,
             Self::Patch { resource_version, .. } => *resource_version = None,
-            Self::Operate { resource_version, .. } => resource_version.clear(),
+            Self::Operate { resource_version, .. } | Self::MarkVolumeClaim { resource_version, .. } => {
+                resource_version.clear();
+            }
             Self::HoldPackage
             | Self::ReleasePackage
             | Self::CreateRevision(_)
             | Self::HoldRevision { .. }
             | Self::ReleaseRevision { .. }
             | Self::DeleteRevision { .. }
-            | Self::MarkVolumeClaim { .. }
             | Self::Rollout(_)
             | Self::Delete { .. } => {}
         }

@@ -16,7 +16,7 @@ use crate::api::wellknown::ARGO_TRACKING_ID;
 use crate::api::{ComponentState, Engine, HookOutcome, HookRecord, Reason, RevisionPhase};
 use crate::engine::{Manifest, in_place, surplus};
 use crate::package::definition::Definition;
-use crate::package::names::hex;
+use crate::package::names::{ObjectName, hex};
 use crate::ready::owned;
 use crate::rollout::compile;
 use crate::rollout::hooks;
@@ -130,7 +130,7 @@ fn as_whom(work: &Work<'_>, child: &Live) -> Option<Action> {
     let is_kept = || child.component().and_then(|name| work.newest(name)).is_some_and(|known| known.adopted);
     let (field, wanted) = match release::engine_of(&child.key().kind)? {
         Engine::Argo if is_kept() => return None,
-        Engine::Flux => ("serviceAccountName", work.snapshot.account()),
+        Engine::Flux => ("serviceAccountName", work.snapshot.account().map(ObjectName::as_str)),
         Engine::Argo => ("project", Some(work.snapshot.cluster.argo_project.as_str())),
     };
     let found = child.object.get("spec").and_then(|spec| spec.get(field)).and_then(Value::as_str);

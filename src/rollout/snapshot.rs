@@ -76,10 +76,10 @@ pub struct PackageView {
     pub labels: BTreeMap<String, String>,
     /// The spec, or the rules it breaks.
     pub definition: Result<Arc<Definition>, Vec<Violation>>,
-    /// `spec.suspend`, readable also where the spec as a whole is not.
-    pub suspend: bool,
     /// `spec.serviceAccountName`, readable also where the spec as a whole is not.
     pub service_account: Option<ObjectName>,
+    /// `spec.suspend`, readable also where the spec as a whole is not.
+    pub suspend: bool,
     /// `spec.deletionPolicy`, readable also where the spec as a whole is not.
     pub deletion_policy: DeletionPolicy,
     /// Status as last written.

@@ -13,7 +13,6 @@ use crate::api::wellknown::{
     ANNOTATION_FORCE_DELETE, ARGO_TRACKING_ID, FINALIZER, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
 };
 use crate::api::{Blocker, DeletionPolicy, DeletionRecord, Reason, RecordedComponent};
-use crate::engine::ObjectKey;
 
 /// What becomes of the children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -52,9 +52,13 @@ fn one(work: &mut Work<'_>, child: &Live, claim: &Claim, keep: bool) -> Option<S
         return None;
     }
     if (mark == Mark::Ours) != keep {
-        let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let annotations = annotations(object, keep);
-        work.actions.push(Action::MarkVolumeClaim { object: key.clone(), uid, annotations });
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        work.actions.push(Action::MarkVolumeClaim {
+            object: key.clone(),
+            uid: text("/metadata/uid"),
+            resource_version: text("/metadata/resourceVersion"),
+            annotations: annotations(object, keep),
+        });
         return Some(format!("{}: marking {key} {}", child.name(), if keep { "to be kept" } else { "to be deleted" }));
     }
     if claim.needs_confirmation == has_option(object, CONFIRM) {

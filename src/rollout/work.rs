@@ -17,6 +17,7 @@ use crate::api::{
 use crate::engine::{Manifest, ObjectKey, acting_as, in_place, in_place_back, pinned, pinned_names};
 use crate::package::definition::DEFAULT_TIMEOUT;
 use crate::package::duration::GoDuration;
+use crate::package::names::ObjectName;
 use crate::ready::owned;
 
 /// What is being decided about the latest revision.
@@ -249,7 +250,11 @@ impl<'a> Work<'a> {
             return stored;
         }
         let Ok(definition) = &self.snapshot.package.definition else {
-            return acting_as(&stored, self.snapshot.account(), &self.snapshot.cluster.argo_project);
+            return acting_as(
+                &stored,
+                self.snapshot.account().map(ObjectName::as_str),
+                &self.snapshot.cluster.argo_project,
+            );
         };
         match compile::release_object(self.snapshot, definition, self.latest, component) {
             Some(fresh) if self.held || self.is_back() => in_place_back(&stored, &fresh, component.canary.is_some()),

@@ -195,6 +195,7 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
             annotations: BTreeMap::new(),
             labels: BTreeMap::new(),
             definition: Ok(package.clone().into()),
+            service_account: package.service_account.clone(),
             suspend: false,
             service_account: None,
             deletion_policy: DeletionPolicy::Uninstall,
