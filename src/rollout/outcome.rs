@@ -161,7 +161,39 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
     let culprit = before.components.iter().find(|record| record.state == ComponentState::Failed).cloned();
     let actions = work.actions.len();
     let stage = walk::forward(work);
-    let stands = match (&stage, &culprit) {
+    let stands = still_fails(&stage, culprit.as_ref());
+    match stands {
+        Some((name, message)) => {
+            if work.latest.spec.base.is_some() || reason != Reason::InstallFailed {
+                let seen = work.record(&name).cloned();
+                let looked = std::mem::take(&mut work.status.components);
+                // A failed rollout is looked after further: it may be frozen, or recover.
+                let rollouts = std::mem::take(&mut work.status.rollouts);
+                work.restore_status(before);
+                keep_evidence(work, &name, looked);
+                work.status.rollouts = rollouts;
+                let (steered, asked) =
+                    work.actions.split_off(actions).into_iter().partition(canaries::is_rollout_action);
+                operation::only_look(work, seen, asked);
+                work.actions.extend::<Vec<_>>(steered);
+            } else {
+                keep_trying(work, &name, before.phase);
+            }
+            let what = if reason == Reason::HookFailed { "hook" } else { "component" };
+            stands_as_told(work, reason, format!("{what} {name}: {message}"), (name, message))
+        }
+        None => {
+            work.event(false, Reason::Progressing, "the failed component became ready after all");
+            work.status.reason = None;
+            conclude(work, definition, stage)
+        }
+    }
+}
+
+/// The component that failed, or what is before it, with what is said of it; `None` if
+/// the walk goes on.
+fn still_fails(stage: &Stage, culprit: Option<&ComponentRecord>) -> Option<(String, String)> {
+    match (stage, culprit) {
         (Stage::Done, _) => None,
         (
             Stage::Turn { name, message }
@@ -188,32 +220,6 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
             _,
         ) => Some((name.clone(), message.clone())),
         (Stage::Preparing { message, .. }, _) => Some((String::new(), message.clone())),
-    };
-    match stands {
-        Some((name, message)) => {
-            if work.latest.spec.base.is_some() || reason != Reason::InstallFailed {
-                let seen = work.record(&name).cloned();
-                let looked = std::mem::take(&mut work.status.components);
-                // A failed rollout is looked after further: it may be frozen, or recover.
-                let rollouts = std::mem::take(&mut work.status.rollouts);
-                work.restore_status(before);
-                keep_evidence(work, &name, looked);
-                work.status.rollouts = rollouts;
-                let (steered, asked) =
-                    work.actions.split_off(actions).into_iter().partition(canaries::is_rollout_action);
-                operation::only_look(work, seen, asked);
-                work.actions.extend::<Vec<_>>(steered);
-            } else {
-                keep_trying(work, &name, before.phase);
-            }
-            let what = if reason == Reason::HookFailed { "hook" } else { "component" };
-            stands_as_told(work, reason, format!("{what} {name}: {message}"), (name, message))
-        }
-        None => {
-            work.event(false, Reason::Progressing, "the failed component became ready after all");
-            work.status.reason = None;
-            conclude(work, definition, stage)
-        }
     }
 }
 
