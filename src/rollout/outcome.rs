@@ -564,15 +564,13 @@ fn rollback_by_hand(work: &mut Work<'_>) -> Option<String> {
     if under_way == Some(request) || hooks::is_running(work) {
         return None;
     }
-    let mut handled = work.status.last_handled_rollback.as_ref() == Some(request);
+    let handled = work.status.last_handled_rollback.as_ref() == Some(request);
     work.status.last_handled_rollback = Some(request.clone());
-    if !handled {
-        // What an earlier revision has handled was held until this one was made.
-        let earlier = |revision: &RevisionView| revision.status.last_handled_rollback.as_ref() == Some(request);
-        handled = work.snapshot.revisions.iter().any(earlier);
-        if handled {
-            return None;
-        }
+    // What an earlier revision has handled was held, or refused, until this one was made.
+    let latest = work.latest.number();
+    let is_handled = |revision: &RevisionView| revision.status.last_handled_rollback.as_ref() == Some(request);
+    if work.snapshot.revisions.iter().any(|revision| revision.number() != latest && is_handled(revision)) {
+        return None;
     }
     match permitted(work, request) {
         Err(message) => Some(message),

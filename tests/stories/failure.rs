@@ -232,6 +232,26 @@ fn a_rollback_by_hand_is_refused_where_the_rule_forbids_it_and_can_be_forced(#[c
     assert_eq!(play.runs("b").as_deref(), Some("2.0.1"));
 }
 
+/// A refusal is about what was attempted then: the commit that mends it is not
+/// spoken of as if somebody wanted to leave it.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_refused_rollback_is_over_with_the_next_revision(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    let spec = |version: &str| package(version, vec![component("a", version, &[])]);
+    for version in ["1.0.0", "2.0.0"] {
+        play.commit("app", spec(version));
+        play.until_ready("app");
+    }
+    play.annotate("app", "windlass.dev/rollback-to", "1@first");
+    play.until("app", "RollbackRefused");
+    play.commit("app", spec("2.0.1"));
+    play.until_ready("app");
+    play.rehearsal.run_for(60_000);
+    assert_eq!(play.reason("app"), "Ready");
+}
+
 /// helm-controller tries again every half minute, for as long as nobody mends it.
 #[rstest]
 #[case::flux(Engine::Flux)]
