@@ -55,16 +55,7 @@ pub const CASES: &[Case] = &[
         work: Program(|root| render(root, "flux", "native")),
     },
     Case { name: "plugin generate, 10 packages", bar: Duration::from_millis(20), work: Program(plugin) },
-    Case {
-        name: "plan 2 packages of 3,000 files",
-        bar: Duration::from_millis(500),
-        work: Program(|root| plan(root, "two")),
-    },
-    Case {
-        name: "plan 10 packages of 3,000 files",
-        bar: Duration::from_secs(5),
-        work: Program(|root| plan(root, "ten")),
-    },
+    Case { name: "plan 2 packages of 3,000 files", bar: Duration::from_millis(500), work: Program(plan) },
     Case { name: "decide at rest, 50 components", bar: Duration::from_micros(500), work: Decision(Moment::AtRest, 50) },
     Case { name: AT_REST, bar: Duration::from_millis(1), work: Decision(Moment::AtRest, 100) },
     Case { name: "decide midway, 50 components", bar: Duration::from_micros(500), work: Decision(Moment::Midway, 50) },
@@ -92,8 +83,8 @@ fn render(root: &Path, engine: &str, mode: &str) -> Command {
     command
 }
 
-fn plan(root: &Path, to: &str) -> Command {
-    let mut command = windlass(&["plan", "before", to, "--repo"]);
+fn plan(root: &Path) -> Command {
+    let mut command = windlass(&["plan", "before", "after", "--repo"]);
     command.arg(root.join("repository"));
     command
 }

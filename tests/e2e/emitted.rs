@@ -197,7 +197,6 @@ fn snapshot(package: &Definition, engine: Engine) -> Snapshot {
             definition: Ok(package.clone().into()),
             service_account: package.service_account.clone(),
             suspend: false,
-            service_account: None,
             deletion_policy: DeletionPolicy::Uninstall,
             status: PackageStatus::default(),
             still_for: Duration::from_secs(60),
