@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::wellknown::{FLUX_RELEASE_NAME, FLUX_RELEASE_NAMESPACE};
 use crate::sim::chart::Script;
 use crate::sim::helm::{Identity, Plan};
 use crate::sim::json;
@@ -13,6 +12,9 @@ use crate::sim::strategy;
 
 type Object = Map<String, Value>;
 
+/// Labels of every object of a release.
+const RELEASE_NAME: &str = "helm.toolkit.fluxcd.io/name";
+const RELEASE_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 const SOURCES: &str = "source.toolkit.fluxcd.io/v1";
 
 /// The source of the chart: what `chartRef` names, or the HelmChart that is made
@@ -73,7 +75,7 @@ pub(super) fn plan(store: &Store, script: &Script, release: &Key, object: &Objec
         config: config(store, release, object),
         kept: kept(object),
         pinned: strategy::is_pinned(object),
-        labels: vec![(FLUX_RELEASE_NAME, release.name.clone()), (FLUX_RELEASE_NAMESPACE, release.namespace.clone())],
+        labels: vec![(RELEASE_NAME, release.name.clone()), (RELEASE_NAMESPACE, release.namespace.clone())],
     })
 }
 
