@@ -117,10 +117,13 @@ pub fn keeps_the_first_step_small(release: &Map<String, Value>, name: Option<&st
 /// Patterns of the names of DaemonSets to which the post-renderers of a HelmRelease give
 /// a budget of 1; `None`: all of them.
 pub fn pinned_names(release: &Map<String, Value>) -> Vec<Option<String>> {
-    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-    let renderers = list(Manifest::get_in(release, &["spec", "postRenderers"]));
-    let patches = renderers.iter().flat_map(|renderer| list(renderer.pointer("/kustomize/patches")));
-    patches.filter_map(|patch| pinned_by(&patch)).collect()
+    let renderers = Manifest::get_in(release, &["spec", "postRenderers"]).and_then(Value::as_array);
+    let patches = renderers
+        .into_iter()
+        .flatten()
+        .filter_map(|renderer| renderer.pointer("/kustomize/patches")?.as_array())
+        .flatten();
+    patches.filter_map(pinned_by).collect()
 }
 
 fn pinned_by(patch: &Value) -> Option<Option<String>> {

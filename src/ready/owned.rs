@@ -48,9 +48,8 @@ pub fn is_exactly(wanted: Option<&Value>, found: Option<&Value>) -> bool {
     let there = |value: Option<&Value>| value.is_some_and(|value| !is_empty(value));
     match (wanted, found) {
         (Some(Value::Object(wanted)), Some(Value::Object(found))) => {
-            let keys = wanted.keys().chain(found.keys().filter(|key| !wanted.contains_key(*key)));
-            let mut pairs = keys.map(|key| (wanted.get(key), found.get(key)));
-            pairs.all(|(wanted, found)| is_exactly(wanted, found))
+            wanted.iter().all(|(key, wanted)| is_exactly(Some(wanted), field(found, key)))
+                && found.iter().all(|(key, found)| field(wanted, key).is_some() || is_exactly(None, Some(found)))
         }
         (Some(Value::Array(wanted)), Some(Value::Array(found))) => {
             wanted.len() == found.len() && wanted.iter().zip(found).all(|(w, f)| is_exactly(Some(w), Some(f)))

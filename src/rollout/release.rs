@@ -142,14 +142,15 @@ pub(crate) fn form_beside<'c>(
     live: Option<&Live>,
 ) -> Option<Cow<'c, Map<String, Value>>> {
     let stored = component.manifests.last()?;
+    let Some(canary) = &component.canary else { return Some(Cow::Borrowed(stored)) };
     let is_pinned = |release: &Map<String, Value>| !pinned_names(release).is_empty();
     let states_it = match is_pinned(stored) {
         true => !component.adopted,
         false => live.is_some_and(|live| is_pinned(&live.object)),
     };
-    Some(match component.canary.as_ref().filter(|_| states_it) {
-        Some(canary) => Cow::Owned(pinned(&Manifest::from_record(stored.clone()), canary).into_map()),
-        None => Cow::Borrowed(stored),
+    Some(match states_it {
+        true => Cow::Owned(pinned(&Manifest::from_record(stored.clone()), canary).into_map()),
+        false => Cow::Borrowed(stored),
     })
 }
 
