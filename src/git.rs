@@ -66,8 +66,7 @@ impl Repository {
     /// # Errors
     /// When there is no such commit.
     pub fn revision(&self, name: &str) -> Result<Revision<'_>, GitError> {
-        let found = self.0.revparse_single(name).map_err(|error| self.unknown(name, &error))?;
-        let commit = found.peel_to_commit().map_err(|_| GitError::NoCommit(name.to_owned()))?;
+        let commit = self.commit(name)?;
         let tree = commit.tree().map_err(|error| GitError::Read(error.message().to_owned()))?;
         let directories = RefCell::new(HashMap::from([(String::new(), Some(tree))]));
         Ok(Revision { repository: &self.0, directories, commit: commit.id().to_string() })
@@ -78,13 +77,13 @@ impl Repository {
     /// # Errors
     /// When one of them is none, or they have none in common.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<String, GitError> {
-        let commit = |name: &str| {
-            let found = self.0.revparse_single(name).map_err(|error| self.unknown(name, &error))?;
-            found.peel_to_commit().map(|commit| commit.id()).map_err(|_| GitError::NoCommit(name.to_owned()))
-        };
-        let (one_id, other_id) = (commit(one)?, commit(other)?);
-        let base = self.0.merge_base(one_id, other_id);
+        let base = self.0.merge_base(self.commit(one)?.id(), self.commit(other)?.id());
         base.map(|id| id.to_string()).map_err(|_| GitError::NothingInCommon(one.to_owned(), other.to_owned()))
+    }
+
+    fn commit(&self, name: &str) -> Result<git2::Commit<'_>, GitError> {
+        let found = self.0.revparse_single(name).map_err(|error| self.unknown(name, &error))?;
+        found.peel_to_commit().map_err(|_| GitError::NoCommit(name.to_owned()))
     }
 
     fn unknown(&self, name: &str, error: &git2::Error) -> GitError {

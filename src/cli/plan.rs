@@ -99,9 +99,7 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     };
     let open = |side: &str| Side::open(side, repository.as_ref());
     let (from, to) = (open(&base)?, open(compared.to)?);
-    let absent = [(&from, compared.from), (&to, compared.to)];
-    let absent = absent.map(|(side, name)| Ok(side.kind(path.as_str())?.is_none().then_some(name)));
-    let absent: Vec<&str> = absent.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten().collect();
+    let absent = without(&path, [(&from, compared.from), (&to, compared.to)])?;
     if absent.len() == 2 {
         let path = path.as_str();
         writeln!(
@@ -133,17 +131,32 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         let path = path.as_str();
         format!("`{path}` is not in {side}: if it was moved, compare a directory that holds both places")
     }));
-    let text = match arguments.format {
-        Format::Text => report::write_text(&plan, if streams.color_stdout { Style::Colored } else { Style::Plain }),
-        Format::Markdown => report::write_markdown(&plan),
-        Format::Json => format!("{:#}\n", report::write_json(&plan)),
-    };
-    streams.stdout.write_all(text.as_bytes())?;
+    write(&plan, arguments.format, streams)?;
     Ok(match plan {
         plan if plan.has_errors() => Exit::Findings,
         plan if plan.packages.is_empty() => Exit::Ok,
         _ => Exit::Changes,
     })
+}
+
+fn write(plan: &plan::Plan, format: Format, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let text = match format {
+        Format::Text => report::write_text(plan, if streams.color_stdout { Style::Colored } else { Style::Plain }),
+        Format::Markdown => report::write_markdown(plan),
+        Format::Json => format!("{:#}\n", report::write_json(plan)),
+    };
+    Ok(streams.stdout.write_all(text.as_bytes())?)
+}
+
+/// Names of the sides that have nothing at a path.
+fn without<'a>(path: &RelativePath, sides: [(&Side<'_>, &'a str); 2]) -> anyhow::Result<Vec<&'a str>> {
+    let mut absent = Vec::new();
+    for (side, name) in sides {
+        if side.kind(path.as_str())?.is_none() {
+            absent.push(name);
+        }
+    }
+    Ok(absent)
 }
 
 /// What is compared, as it was written.
