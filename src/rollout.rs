@@ -343,7 +343,8 @@ fn too_many_revisions(snapshot: &Snapshot, definition: &Definition) -> Option<St
     let kept = snapshot.revisions.len();
     (kept >= most).then(|| {
         format!(
-            "{kept} revisions are kept, since none of the last ones has succeeded: no more are made; delete old ones,              and with them what they tell of a way back"
+            "{kept} revisions are kept, since none of the last ones has succeeded: no more are made; delete old ones, \
+             and with them what they tell of a way back"
         )
     })
 }
