@@ -34,5 +34,7 @@ mod ownership;
 mod packages;
 #[path = "stories/pauses.rs"]
 mod pauses;
+#[path = "stories/replacement.rs"]
+mod replacement;
 #[path = "stories/uninstall.rs"]
 mod uninstall;

@@ -192,7 +192,7 @@ impl<'a> Known<'a> {
             wanted,
             recorded,
             unmoved: adopted.map(|component| component.name.as_str()).collect(),
-            replaced: wanted.replacements(latest).into_iter().map(|replacement| replacement.component).collect(),
+            replaced: wanted.replacements(snapshot).into_iter().map(|replacement| replacement.component).collect(),
             given: given.collect(),
         }
     }

@@ -131,7 +131,7 @@ fn refuse_downgrade(definition: &Definition, history: &History<'_>, verified: &R
 
 /// Another namespace, release name or chart name for a component that runs.
 fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
-    for replacement in wanted.replacements(snapshot.revisions.last()) {
+    for replacement in wanted.replacements(snapshot) {
         let allowed = definition.components.iter().any(|c| c.name.as_str() == replacement.component && c.replace);
         if !allowed {
             let message = format!(
@@ -149,7 +149,7 @@ fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wan
 fn refuse_running_release(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     for hook in wanted.hooks() {
         let runs = |child: &&Live| !release::is_hook(child) && release::claim(child).as_ref() == Some(&hook.release);
-        if let Some(child) = own_children(snapshot).find(runs) {
+        if let Some(child) = snapshot.own_children().find(runs) {
             let component = child.component().unwrap_or_default();
             let message = format!(
                 "hook `{}` would take release {}, in which component `{component}` runs: give the hook a releaseName of its own",
@@ -194,7 +194,7 @@ fn is_stranger(snapshot: &Snapshot, namespace: &str) -> bool {
 /// Whether an object of somebody else keeps us from a release.
 fn holds(snapshot: &Snapshot, live: &Live, release: &Claim) -> bool {
     let same = |claim: Claim| (&claim.namespace, &claim.name) == (&release.namespace, &release.name);
-    let is_ours = || own_children(snapshot).filter_map(release::claim).any(same);
+    let is_ours = || snapshot.own_children().filter_map(release::claim).any(same);
     release::holds(live, release)
         && (!is_stranger(snapshot, &live.key().namespace) || (release::is_deployed(live, release) && !is_ours()))
 }
@@ -242,8 +242,8 @@ fn releases_of_others(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Opti
 
 /// Children and releases that other Packages have, or ask for.
 fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Option<Blocker>)> {
-    let held: BTreeSet<Claim> = own_children(snapshot).filter_map(release::claim).collect();
-    let standing: BTreeSet<&ObjectKey> = own_children(snapshot).map(Live::key).collect();
+    let held: BTreeSet<Claim> = snapshot.own_children().filter_map(release::claim).collect();
+    let standing: BTreeSet<&ObjectKey> = snapshot.own_children().map(Live::key).collect();
     let claimed = snapshot.peers.iter().filter_map(|peer| {
         let name = wanted.children().find(|(_, key)| peer.children.contains(key) && !standing.contains(key));
         let of_hooks = wanted.hooks().map(|hook| hook.release.clone());
@@ -280,10 +280,6 @@ fn conflict_with(key: &ObjectKey) -> Blocker {
         name: key.name.clone(),
         reason: Reason::Conflict.to_string(),
     }
-}
-
-fn own_children(snapshot: &Snapshot) -> impl Iterator<Item = &Live> {
-    snapshot.children.iter().filter(|child| child.package() == Some(snapshot.package.name.as_str()))
 }
 
 /// The other Packages of the namespace.

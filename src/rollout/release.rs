@@ -272,12 +272,6 @@ pub(crate) fn is_deployed(live: &Live, release: &Claim) -> bool {
     }
 }
 
-/// Whether the child at a component's place still holds the release that the
-/// component replaces.
-pub(crate) fn is_replaced_by(own: &Live, component: &RecordedComponent) -> bool {
-    component.replaces && own.digest() != Some(component.digest.as_str())
-}
-
 /// Whether a step of a rollback waits until the engine calls the release ready. It
 /// does not where `readyWhen` says at the end what has to hold, and where nothing
 /// that runs is in the release: a resource that an operator reports on cannot be

@@ -176,25 +176,36 @@ fn remember_objects(work: &mut Work<'_>, child: &Live) {
     work.put_record(record);
 }
 
-/// An object of a release whose child is gone. What may not be read matters only
-/// where something else goes after it: its finalizer may be somebody's who is next.
+/// An object of a release whose child is gone, and that no other one has taken up.
+/// What may not be read matters only where something else goes after it: its
+/// finalizer may be somebody's who is next.
 fn left_behind(work: &mut Work<'_>, more_to_go: bool) -> Option<String> {
-    let gone = work.status.components.iter().filter(|record| work.children_of(&record.name).is_empty());
-    let remembered = gone.flat_map(|record| &record.objects).filter_map(|text| read(text)).collect();
+    let remembered = remembered_of_gone(work);
     let matters = more_to_go || leads_on(work.snapshot);
     left_of(work, remembered, matters)
 }
 
-/// The same of a component whose former release is to make room for another one.
-pub(crate) fn left_in_the_way(work: &mut Work<'_>, component: &str) -> Option<String> {
-    let remembered = work.record(component).map(|record| record.objects.clone()).unwrap_or_default();
-    let left = left_of(work, remembered.iter().filter_map(|text| read(text)).collect(), true);
-    if left.is_none() && !remembered.is_empty() {
-        let mut record = work.take_record(component);
-        record.objects.clear();
-        work.put_record(record);
+/// The same where a release is to be made at a place that is free now: that which
+/// stood in its way may have had another name.
+pub(crate) fn left_in_the_way(work: &mut Work<'_>) -> Option<String> {
+    let remembered = remembered_of_gone(work);
+    let is_any = !remembered.is_empty();
+    let left = left_of(work, remembered, true);
+    if is_any && left.is_none() {
+        work.status.components.iter_mut().for_each(|record| record.objects.clear());
     }
     left
+}
+
+fn remembered_of_gone(work: &Work<'_>) -> Vec<ObjectKey> {
+    let gone = work.status.components.iter().filter(|record| work.children_of(&record.name).is_empty());
+    let remembered: Vec<ObjectKey> = gone.flat_map(|record| &record.objects).filter_map(|text| read(text)).collect();
+    if remembered.is_empty() {
+        return remembered;
+    }
+    let taken_up: BTreeSet<ObjectKey> =
+        work.inventory().filter(|child| !child.is_deleting()).flat_map(release::objects_of).collect();
+    remembered.into_iter().filter(|key| !taken_up.contains(key)).collect()
 }
 
 fn left_of(work: &mut Work<'_>, remembered: Vec<ObjectKey>, matters: bool) -> Option<String> {

@@ -5,6 +5,8 @@ use super::adopt;
 use super::live::Live;
 use super::release;
 use super::removal;
+use super::snapshot::RevisionView;
+use super::wanted;
 use super::work::Work;
 use crate::api::{Blocker, Reason, RecordedComponent};
 
@@ -12,9 +14,9 @@ use crate::api::{Blocker, Reason, RecordedComponent};
 /// the way.
 ///
 /// A child of ours that holds the same release under another name is suspended
-/// and deleted, so that the release itself is handed over untouched. A child at
-/// the component's own place that holds another release is deleted, which
-/// uninstalls it, unless a wanted component claims that release.
+/// and deleted, so that the release itself is handed over untouched. A child that
+/// the component replaces is deleted, which uninstalls its release, unless another
+/// wanted component claims that.
 pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> Option<String> {
     let own = work.child(component);
     if let Some(own) = own.filter(|own| own.is_deleting()) {
@@ -28,14 +30,17 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
         return Some(message);
     }
     if let Some(holder) = holder(work, component) {
+        if is_replaced_by(&work.snapshot.revisions, holder, component) {
+            return Some(removal::remove(work, holder));
+        }
         hand_over(work, holder);
         return Some(format!("{}: handing its release {} over", holder.name(), component.release.name));
     }
-    let Some(own) = own else { return removal::left_in_the_way(work, &component.name) };
-    if !release::is_replaced_by(own, component) {
+    let Some(own) = own else { return removal::left_in_the_way(work) };
+    if !is_replaced_by(&work.snapshot.revisions, own, component) {
         return None;
     }
-    if is_claimed(work, own) {
+    if is_claimed(work, own, component) {
         hand_over(work, own);
         return Some(format!("{}: its former release is being handed over", own.name()));
     }
@@ -45,23 +50,38 @@ pub(crate) fn make_room(work: &mut Work<'_>, component: &RecordedComponent) -> O
 /// Whether somebody suspended the release that is to make room for a component's:
 /// uninstalling it waits for them. The way back lifts it.
 pub(crate) fn is_held(work: &Work<'_>, component: &RecordedComponent) -> bool {
-    let replaced = work.child(component).filter(|own| release::is_replaced_by(own, component) && !own.is_deleting());
-    replaced.is_some_and(|own| release::is_suspended(own) && !is_claimed(work, own))
+    let there = work.child(component).or_else(|| holder(work, component));
+    let replaced = |child: &&Live| is_replaced_by(&work.snapshot.revisions, child, component) && !child.is_deleting();
+    there.filter(replaced).is_some_and(|child| release::is_suspended(child) && !is_claimed(work, child, component))
 }
 
-fn is_claimed(work: &Work<'_>, child: &Live) -> bool {
-    release::claim(child).is_some_and(|claim| is_wanted(work, &claim))
+/// Whether a child holds what a component is meant to replace: a release of another
+/// identity, or of another chart. A component that has replaced it already goes on
+/// with what it has.
+pub(crate) fn is_replaced_by(revisions: &[RevisionView], child: &Live, component: &RecordedComponent) -> bool {
+    let has_other_claim = || release::claim(child).is_some_and(|claim| claim != component.release);
+    let has_other_chart =
+        || written_from(revisions, child).is_some_and(|known| wanted::difference(component, known).is_some());
+    component.replaces && (has_other_claim() || has_other_chart())
+}
+
+/// The component that a child was written from, as the newest revision has it.
+pub(crate) fn written_from<'a>(revisions: &'a [RevisionView], child: &Live) -> Option<&'a RecordedComponent> {
+    let (name, digest) = (child.component()?, child.digest()?);
+    let known = revisions.iter().rev().filter_map(|revision| revision.component(name));
+    known.into_iter().find(|component| !component.hook && component.digest == digest)
+}
+
+/// Whether another component than the one that replaces a child's release claims that.
+fn is_claimed(work: &Work<'_>, child: &Live, component: &RecordedComponent) -> bool {
+    let others = || work.latest.spec.components.iter().filter(|other| !other.hook && other.name != component.name);
+    release::claim(child).is_some_and(|claim| others().any(|other| other.release == claim))
 }
 
 /// A child of ours that holds a component's release under another name.
 pub(crate) fn holder<'a>(work: &Work<'a>, component: &RecordedComponent) -> Option<&'a Live> {
     let wanted = release::object_key(component)?;
     work.inventory().find(|child| *child.key() != wanted && release::claim(child).as_ref() == Some(&component.release))
-}
-
-/// Whether a component of the latest revision claims a release.
-pub(crate) fn is_wanted(work: &Work<'_>, claim: &crate::api::Claim) -> bool {
-    work.latest.spec.components.iter().any(|component| !component.hook && component.release == *claim)
 }
 
 /// Lets go of a release without uninstalling it: suspend (Flux) or drop the

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::live::Live;
 use super::release;
+use super::replace;
 use super::snapshot::Snapshot;
 use super::volumes;
 use crate::api::{HookOutcome, RevisionPhase};
@@ -66,7 +67,7 @@ pub(super) fn are_asked(snapshot: &Snapshot, child: &Live) -> bool {
     let phase = latest.status.phase;
     let is_replaced = || {
         let own = child.component().and_then(|name| latest.component(name));
-        own.is_some_and(|component| release::is_replaced_by(child, component))
+        own.is_some_and(|component| replace::is_replaced_by(&snapshot.revisions, child, component))
     };
     let is_left = || {
         let run = latest.status.hooks.iter().find(|record| child.component() == Some(record.name.as_str()));

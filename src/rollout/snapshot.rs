@@ -131,6 +131,11 @@ impl Snapshot {
         };
         stated.or(self.cluster.default_service_account.as_ref())
     }
+
+    /// Release objects that say they are this Package's.
+    pub(crate) fn own_children(&self) -> impl Iterator<Item = &Live> {
+        self.children.iter().filter(|child| child.package() == Some(self.package.name.as_str()))
+    }
 }
 
 impl RevisionView {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::decision::Action;
 use super::live::{Live, Place};
 use super::release;
+use super::replace;
 use super::snapshot::{RevisionView, Snapshot};
 use super::work::Work;
 use crate::api::wellknown::{ARGO_SYNC_OPTIONS, HELM_RESOURCE_POLICY};
@@ -84,7 +85,7 @@ fn is_to_go(snapshot: &Snapshot, staying: &BTreeMap<Place<'_>, &RecordedComponen
     let ours = child.package() == Some(snapshot.package.name.as_str());
     let is_it = |component: &&&RecordedComponent| child.component() == Some(component.name.as_str());
     let kept = staying.get(&child.place()).filter(is_it);
-    let stays = || kept.is_some_and(|component| !release::is_replaced_by(child, component));
+    let stays = || kept.is_some_and(|component| !replace::is_replaced_by(&snapshot.revisions, child, component));
     ours && !child.is_deleting() && (snapshot.package.deleting || !stays())
 }
 

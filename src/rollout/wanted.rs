@@ -8,6 +8,7 @@ use super::adopt;
 use super::compile;
 use super::live::{Live, Place};
 use super::release;
+use super::replace::written_from;
 use super::snapshot::{RevisionView, Snapshot};
 use crate::api::{self, Claim, Engine, RecordedComponent, RevisionRollback};
 use crate::engine::{ObjectKey, chart_digest, chart_name, chart_version, claim};
@@ -181,25 +182,37 @@ impl Wanted {
         child.package() == Some(snapshot.package.name.as_str()) || adopt::is_given(snapshot, component, child)
     }
 
-    /// Components that run under another identity than they are wanted.
-    pub fn replacements(&self, latest: Option<&RevisionView>) -> Vec<Replacement> {
-        let recorded =
-            latest.into_iter().flat_map(|latest| &latest.spec.components).filter(|component| !component.hook);
-        let recorded: BTreeMap<&str, &RecordedComponent> = recorded.map(|c| (c.name.as_str(), c)).collect();
-        // One that was renamed goes on with its release.
-        let by_release: BTreeMap<&Claim, &RecordedComponent> =
-            recorded.values().map(|component| (&component.release, *component)).collect();
-        let wanted = self.components.iter().filter(|component| !component.hook);
-        wanted
-            .filter_map(|component| {
-                let renamed = || by_release.get(&component.release);
-                Some((component, *recorded.get(component.name.as_str()).or_else(renamed)?))
-            })
-            .filter_map(|(wanted, recorded)| {
-                let what = difference(wanted, recorded)?;
-                Some(Replacement { component: wanted.name.clone(), what })
-            })
-            .collect()
+    /// Components whose releases are, or were last asked to be, of another identity
+    /// than they are wanted.
+    pub fn replacements(&self, snapshot: &Snapshot) -> Vec<Replacement> {
+        let asked = snapshot.revisions.last().into_iter().flat_map(|latest| &latest.spec.components);
+        let asked = Recorded::of(asked.filter(|component| !component.hook));
+        let runs = Recorded::of(snapshot.own_children().filter_map(|child| written_from(&snapshot.revisions, child)));
+        let components = self.components.iter().filter(|component| !component.hook);
+        let replacement = |wanted: &RecordedComponent| {
+            let what = difference(wanted, runs.get(wanted).or_else(|| asked.get(wanted))?)?;
+            Some(Replacement { component: wanted.name.clone(), what })
+        };
+        components.filter_map(replacement).collect()
+    }
+}
+
+/// Components that are recorded, by what they have in common with a wanted one.
+struct Recorded<'a> {
+    by_name: BTreeMap<&'a str, &'a RecordedComponent>,
+    by_release: BTreeMap<&'a Claim, &'a RecordedComponent>,
+}
+
+impl<'a> Recorded<'a> {
+    fn of(components: impl Iterator<Item = &'a RecordedComponent>) -> Self {
+        let by_name: BTreeMap<_, _> = components.map(|component| (component.name.as_str(), component)).collect();
+        let by_release = by_name.values().map(|component| (&component.release, *component)).collect();
+        Self { by_name, by_release }
+    }
+
+    /// One that was renamed goes on with its release.
+    fn get(&self, wanted: &RecordedComponent) -> Option<&'a RecordedComponent> {
+        self.by_name.get(wanted.name.as_str()).or_else(|| self.by_release.get(&wanted.release)).copied()
     }
 }
 
@@ -208,7 +221,7 @@ fn is_elsewhere(recorded: &RecordedComponent, wanted: Option<&Origin>) -> bool {
 }
 
 /// In what the identity of a release differs from what is recorded.
-fn difference(wanted: &RecordedComponent, recorded: &RecordedComponent) -> Option<&'static str> {
+pub(crate) fn difference(wanted: &RecordedComponent, recorded: &RecordedComponent) -> Option<&'static str> {
     if wanted.release.name != recorded.release.name {
         Some("release name")
     } else if wanted.release != recorded.release {

@@ -8,14 +8,14 @@ use windlass::sim::{Key, Verb};
 
 use crate::play::{NAMESPACE, Play, at, component, package, package_key};
 
-fn named(name: &str, release: &str, version: &str, depends_on: &[&str]) -> Value {
+pub(crate) fn named(name: &str, release: &str, version: &str, depends_on: &[&str]) -> Value {
     let mut component = component(name, version, depends_on);
     component["chart"]["name"] = json!("web");
     component["install"]["releaseName"] = json!(release);
     component
 }
 
-fn uid(play: &Play, release: &str) -> String {
+pub(crate) fn uid(play: &Play, release: &str) -> String {
     play.deployment(NAMESPACE, release).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
@@ -117,91 +117,6 @@ fn an_object_of_a_childs_name_that_is_not_ours_is_left_alone(#[case] engine: Eng
     assert_eq!(play.moves_since(0), Vec::<String>::new());
 }
 
-/// Another namespace for a release is an uninstallation and an installation.
-#[rstest]
-#[case::flux(Engine::Flux)]
-#[case::argo(Engine::Argo)]
-fn a_component_with_another_release_name_is_replaced_only_when_that_is_meant(#[case] engine: Engine) {
-    let mut play = Play::new(engine, Script::default());
-    play.commit("app", package("1.0.0", vec![named("a", "web", "1.0.0", &[])]));
-    play.until_ready("app");
-    play.commit("app", package("2.0.0", vec![named("a", "other", "2.0.0", &[])]));
-    play.until("app", "InvalidSpec");
-    assert_eq!(play.runs("web").as_deref(), Some("1.0.0"));
-    let mut meant = named("a", "other", "2.0.0", &[]);
-    meant["install"]["replace"] = json!(true);
-    play.commit("app", package("2.0.0", vec![meant]));
-    play.until_ready("app");
-    assert_eq!(play.runs("web"), None);
-    assert_eq!(play.runs("other").as_deref(), Some("2.0.0"));
-}
-
-fn replaced() -> Value {
-    let mut meant = named("a", "other", "2.0.0", &[]);
-    meant["install"]["replace"] = json!(true);
-    package("2.0.0", vec![meant])
-}
-
-/// Two releases of one chart may have objects of the same names.
-#[rstest]
-#[case::flux(Engine::Flux)]
-#[case::argo(Engine::Argo)]
-fn a_release_that_makes_room_is_gone_with_its_objects_first(#[case] engine: Engine) {
-    let mut play = Play::new(engine, Script::default());
-    play.commit("app", package("1.0.0", vec![named("a", "web", "1.0.0", &[])]));
-    play.until_ready("app");
-    let lingering = Key::new("apps/v1", "Deployment", NAMESPACE, "web");
-    play.patch(&lingering, json!({"metadata": {"finalizers": ["example.org/slow"]}}));
-    play.commit("app", replaced());
-    play.rehearsal.run_for(300_000);
-    assert_eq!(play.runs("other"), None, "{}", play.tell());
-    play.patch(&lingering, json!({"metadata": {"finalizers": []}}));
-    play.until_ready("app");
-    assert_eq!((play.runs("web"), play.runs("other").as_deref()), (None, Some("2.0.0")));
-}
-
-/// Deleted while suspended, it would go on running beside the new one.
-#[test]
-fn a_suspended_release_makes_room_once_it_is_resumed() {
-    let mut play = Play::new(Engine::Flux, Script::default());
-    play.commit("app", package("1.0.0", vec![named("a", "web", "1.0.0", &[])]));
-    play.until_ready("app");
-    play.patch(&play.child("app", "a"), json!({"spec": {"suspend": true}}));
-    play.commit("app", replaced());
-    play.until("app", "Suspended");
-    play.rehearsal.run_for(300_000);
-    assert_eq!((play.runs("web").as_deref(), play.runs("other")), (Some("1.0.0"), None), "{}", play.tell());
-    play.patch(&play.child("app", "a"), json!({"spec": {"suspend": false}}));
-    play.until_ready("app");
-    assert_eq!((play.runs("web"), play.runs("other").as_deref()), (None, Some("2.0.0")));
-}
-
-/// Without its account helm-controller would drop the release that makes room.
-#[test]
-fn a_release_whose_account_is_gone_makes_no_room() {
-    let mut play = Play::new(Engine::Flux, Script::default());
-    let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer", "namespace": NAMESPACE},
-    });
-    play.apply(&account);
-    let acting = |mut spec: Value| {
-        spec["serviceAccountName"] = json!("deployer");
-        spec
-    };
-    play.commit("app", acting(package("1.0.0", vec![named("a", "web", "1.0.0", &[])])));
-    play.until_ready("app");
-    let key = Key::new("v1", "ServiceAccount", NAMESPACE, "deployer");
-    play.rehearsal.world.store.delete("user", &key, &windlass::sim::store::Expected::default()).unwrap();
-    play.commit("app", acting(replaced()));
-    play.rehearsal.run_for(300_000);
-    let blocked = play.status("app").blocked_by;
-    assert_eq!(blocked.first().map(|blocker| blocker.name.as_str()), Some("deployer"), "{}", play.tell());
-    assert_eq!((play.runs("web").as_deref(), play.runs("other")), (Some("1.0.0"), None));
-    play.apply(&account);
-    play.until_ready("app");
-    assert_eq!((play.runs("web"), play.runs("other").as_deref()), (None, Some("2.0.0")));
-}
-
 /// Children are shown below the Application that applied the Package. Argo CD
 /// takes an id that does not name the very object for a copied one.
 #[rstest]
@@ -271,22 +186,6 @@ fn a_renamed_package_waits_for_nobody_who_requires_its_old_name(#[case] engine: 
     play.until_ready("new");
     assert_eq!(uid(&play, "web-a"), before);
     assert_eq!(deleted(&play, position), Vec::<&Key>::new());
-}
-
-/// Under another name, too, a release does not become another chart unasked.
-#[rstest]
-#[case::flux(Engine::Flux)]
-#[case::argo(Engine::Argo)]
-fn a_renamed_component_with_another_chart_is_a_replacement(#[case] engine: Engine) {
-    let mut play = Play::new(engine, Script::default());
-    play.commit("app", package("1.0.0", vec![named("old", "web", "1.0.0", &[])]));
-    play.until_ready("app");
-    let mut renamed = named("new", "web", "2.0.0", &[]);
-    renamed["chart"]["name"] = json!("other");
-    play.commit("app", package("2.0.0", vec![renamed]));
-    play.until("app", "InvalidSpec");
-    assert!(play.message("app").contains("component `new` gets another chart name"), "{}", play.message("app"));
-    assert_eq!(play.runs("web").as_deref(), Some("1.0.0"));
 }
 
 /// A release moves to another package, whose upgrade fails: it is older than the
