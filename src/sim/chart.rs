@@ -121,6 +121,11 @@ fn filled(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
     }
 }
 
+/// What a rendered object says of the values it was rendered with.
+pub fn config_of(values: &Value) -> String {
+    json::digest(values)
+}
+
 /// How the installation or upgrade of a release goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {

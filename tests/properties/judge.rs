@@ -57,6 +57,7 @@ impl Watch {
         if let Some(write) = self.specs.take(change) {
             order(&self.moment, &write)?;
             self.hooks.before(&self.moment, &write)?;
+            self.moment.written.insert(write.component);
         }
         if change.key.kind == "PackageRevision" && change.verb == Verb::Updated {
             phases(history, &self.moment, &change.object)?;
@@ -70,8 +71,8 @@ fn number(revision: &Map<String, Value>) -> u64 {
     at(revision, "/spec/number").as_u64().unwrap_or(0)
 }
 
-/// No component moves before its dependencies run as the revision has them; on
-/// the way back none before those that depend on it are back.
+/// No component moves before all before it run as the revision has them and are
+/// ready; on the way back none before those after it are back.
 fn order(moment: &Moment, write: &Write) -> Judgement {
     let Some(latest) = moment.revisions().last().copied() else { return Err("a child without a revision".into()) };
     let name = &write.component;
@@ -79,7 +80,7 @@ fn order(moment: &Moment, write: &Write) -> Judgement {
         "RollingBack" => {
             let target = moment.revision(at(latest, "/status/rollback/to").as_u64().unwrap_or(0));
             let Some(target) = target else { return Err("the target of the rollback is gone".into()) };
-            way_back(moment, latest, target, name)
+            way_back(moment, target, name)
         }
         "Succeeded" | "RolledBack" | "RollbackFailed" => Ok(()),
         _ => {
@@ -87,33 +88,43 @@ fn order(moment: &Moment, write: &Write) -> Judgement {
             if wanted.as_deref() != Some(write.digest.as_str()) {
                 return Err(format!("{name} gets digest {}, {wanted:?} is wanted", write.digest));
             }
-            let early = depends_on(latest, name).into_iter().find(|on| !moment.has_run(latest, on));
-            match early {
-                Some(on) => Err(format!("{name} moves before {on} has run as revision {} has it", number(latest))),
-                None => Ok(()),
-            }
+            let early = before(latest, name).into_iter().find_map(|on| lacks(moment, latest, on));
+            early.map_or(Ok(()), |lacks| Err(format!("{name} moves before {lacks}, in revision {}", number(latest))))
         }
     }
 }
 
-fn way_back(moment: &Moment, latest: &Map<String, Value>, target: &Map<String, Value>, name: &str) -> Judgement {
-    let records = at(latest, "/status/components").as_array().into_iter().flatten();
-    let touched: BTreeSet<&str> = records
-        .filter_map(Value::as_object)
-        .filter(|record| at(record, "/moved") == true)
-        .map(|record| text(record, "/name"))
-        .collect();
-    let components = at(target, "/spec/components").as_array().into_iter().flatten().filter_map(Value::as_object);
-    for dependent in components.filter(|component| depends_on(target, text(component, "/name")).contains(&name)) {
-        let (other, version) = (text(dependent, "/name"), text(dependent, "/chartVersion"));
-        let is_resource = at(dependent, "/readyWhen/0").is_object();
-        let here = component_of(latest, other).is_some();
-        if touched.contains(other) && here && !is_resource && moment.runs_now(other).is_some_and(|runs| runs != version)
-        {
-            return Err(format!("{name} goes back before {other}, which depends on it"));
-        }
+/// What keeps a component from counting as verified. What neither moved nor has
+/// anything above it that moved counts by its record: its present state gates
+/// nothing. What somebody else has touched may have been verified before.
+fn lacks(moment: &Moment, revision: &Map<String, Value>, name: &str) -> Option<String> {
+    if !moment.has_run(revision, name) {
+        return Some(format!("{name} has run as wanted"));
     }
-    Ok(())
+    let gates = moment.has_moved(revision, name) && !moment.disturbed.contains(name);
+    (gates && !moment.runs(revision, name)).then(|| format!("{name} runs as wanted and is ready"))
+}
+
+/// Components in the order in which they move, hooks left out.
+fn in_order(revision: &Map<String, Value>) -> Vec<&str> {
+    let components = at(revision, "/spec/components").as_array().into_iter().flatten().filter_map(Value::as_object);
+    components.filter(|component| at(component, "/hook") != true).map(|component| text(component, "/name")).collect()
+}
+
+fn before<'r>(revision: &'r Map<String, Value>, name: &str) -> Vec<&'r str> {
+    in_order(revision).into_iter().take_while(|other| *other != name).collect()
+}
+
+/// What comes after a component, has been written since the target was verified and
+/// is there, is back first.
+fn way_back(moment: &Moment, target: &Map<String, Value>, name: &str) -> Judgement {
+    let after = in_order(target).into_iter().rev().take_while(|other| *other != name);
+    let is_there = |other: &&str| moment.child(other).is_some();
+    let mut written = after.filter(|other| moment.written.contains(*other)).filter(is_there);
+    match written.find(|other| !moment.is_applied(target, other)) {
+        Some(other) => Err(format!("{name} goes back before {other}, which comes after it")),
+        None => Ok(()),
+    }
 }
 
 /// Nothing is rolled back over a revision that forbids it; nothing succeeds that
@@ -141,14 +152,9 @@ fn phases(history: &History, moment: &Moment, revision: &Map<String, Value>) -> 
     if matches!(phase, "Failed" | "RollingBack") {
         old_failure(moment, revision)?;
     }
-    if phase == "Succeeded" {
-        let components = at(revision, "/spec/components").as_array().into_iter().flatten().filter_map(Value::as_object);
-        for component in components.filter(|component| at(component, "/hook") != true) {
-            let name = text(component, "/name");
-            if !moment.has_run(revision, name) {
-                return Err(format!("revision {} succeeds, and {name} never ran as it has it", number(revision)));
-            }
-        }
+    let lacking = || in_order(revision).into_iter().find_map(|name| lacks(moment, revision, name));
+    if let Some(lacks) = lacking().filter(|_| phase == "Succeeded") {
+        return Err(format!("revision {} succeeds before {lacks}", number(revision)));
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! The log of the cluster, read without any help of the core: revisions,
 //! writes of children, and what really ran when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use windlass::sim::chart::config_of;
 use windlass::sim::{Change, Key, Verb};
 
 type Object = Map<String, Value>;
@@ -28,11 +29,17 @@ pub struct Moment {
     pub ran: BTreeMap<String, Vec<String>>,
     /// Versions that each resource ever reported.
     pub reported: BTreeMap<String, Vec<String>>,
+    /// Components that Windlass has given another spec since a revision was last
+    /// verified as a whole.
+    pub written: BTreeSet<String>,
+    /// Components whose objects somebody else has touched since.
+    pub disturbed: BTreeSet<String>,
 }
 
 impl Moment {
     pub fn take(&mut self, change: &Change) {
         let (key, object) = (&change.key, change.object.as_ref());
+        self.take_whole(change);
         if change.verb == Verb::Deleted {
             self.objects.remove(key);
             return;
@@ -47,6 +54,73 @@ impl Moment {
             let version = format!("{}|{}", text(object, "/spec/image"), text(object, "/status/observedVersion"));
             self.reported.entry(key.name.clone()).or_default().push(version);
         }
+    }
+
+    /// Once a revision is verified as a whole everything before counts as verified.
+    fn take_whole(&mut self, change: &Change) {
+        if change.key.kind != "PackageRevision" || change.verb == Verb::Deleted {
+            return;
+        }
+        let phase = text(&change.object, "/status/phase");
+        let before = self.objects.get(&change.key).map_or("", |before| text(before, "/status/phase"));
+        if phase != before && matches!(phase, "Succeeded" | "RolledBack") {
+            self.written.clear();
+            self.disturbed.clear();
+        }
+    }
+
+    /// Whether a component, or anything above it, has been written since a revision
+    /// was last verified as a whole.
+    pub fn has_moved(&self, revision: &Object, component: &str) -> bool {
+        self.written.contains(component)
+            || depends_on(revision, component).into_iter().any(|on| self.has_moved(revision, on))
+    }
+
+    /// Whether a component runs at this moment as a revision has it, and is ready.
+    pub fn runs(&self, revision: &Object, component: &str) -> bool {
+        let Some(recorded) = component_of(revision, component) else { return true };
+        let version = text(recorded, "/chartVersion");
+        if at(recorded, "/readyWhen/0").is_object() {
+            let resource = self.resource(component);
+            let told = |resource: &Object| {
+                at(resource, "/status/observedGeneration") == at(resource, "/metadata/generation")
+                    && text(resource, "/status/observedVersion") == self.looked_after_by(revision, component)
+                    && text(resource, "/status/phase") == "Deployed"
+            };
+            return resource.is_some_and(|resource| text(resource, "/spec/image") == version && told(resource));
+        }
+        let deployment = self.deployment(component).filter(|object| is_ready(object));
+        deployment.is_some_and(|object| is_rendered_from(object, recorded))
+    }
+
+    /// Whether the release of a component is as a revision has it, whatever is said
+    /// of a resource in it.
+    pub fn is_applied(&self, revision: &Object, component: &str) -> bool {
+        let Some(recorded) = component_of(revision, component) else { return true };
+        if at(recorded, "/readyWhen/0").is_object() {
+            let image = self.resource(component).map(|resource| text(resource, "/spec/image"));
+            return image == Some(text(recorded, "/chartVersion"));
+        }
+        self.runs(revision, component)
+    }
+
+    /// The object that stands for a component at its engine.
+    pub fn child(&self, component: &str) -> Option<&Object> {
+        let is_it = |key: &Key, object: &Object| {
+            matches!(key.kind.as_str(), "HelmRelease" | "Application")
+                && text(object, "/metadata/labels/windlass.dev~1component") == component
+        };
+        self.objects.iter().find(|(key, object)| is_it(key, object)).map(|(_, object)| object.as_ref())
+    }
+
+    fn resource(&self, component: &str) -> Option<&Object> {
+        let is_it = |key: &Key| key.kind.starts_with("Thing") && key.name == component;
+        self.objects.iter().find(|(key, _)| is_it(key)).map(|(_, object)| object.as_ref())
+    }
+
+    fn deployment(&self, component: &str) -> Option<&Object> {
+        let is_it = |key: &Key| key.kind == "Deployment" && key.name == component;
+        self.objects.iter().find(|(key, _)| is_it(key)).map(|(_, object)| object.as_ref())
     }
 
     /// Revisions, numbers rising.
@@ -79,11 +153,6 @@ impl Moment {
         let first = depends_on(revision, component).first().and_then(|on| component_of(revision, on));
         first.map_or("", |operator| text(operator, "/chartVersion"))
     }
-
-    pub fn runs_now(&self, component: &str) -> Option<&str> {
-        let deployment = self.objects.iter().find(|(key, _)| key.kind == "Deployment" && key.name == component);
-        deployment.filter(|(_, object)| is_ready(object)).map(|(_, object)| text(object, "/spec/version"))
-    }
 }
 
 pub fn component_of<'a>(revision: &'a Object, name: &str) -> Option<&'a Object> {
@@ -95,6 +164,16 @@ pub fn depends_on<'a>(revision: &'a Object, component: &str) -> Vec<&'a str> {
     let recorded = component_of(revision, component);
     let list = recorded.and_then(|recorded| at(recorded, "/dependsOn").as_array());
     list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Whether a Deployment has the version and the values of a recorded component.
+fn is_rendered_from(deployment: &Object, recorded: &Object) -> bool {
+    let release = at(recorded, "/manifests").as_array().and_then(|all| all.last());
+    let values = release.and_then(|release| {
+        release.pointer("/spec/values").or_else(|| release.pointer("/spec/source/helm/valuesObject"))
+    });
+    let config = config_of(values.unwrap_or(&Value::Object(Map::new())));
+    text(deployment, "/spec/version") == text(recorded, "/chartVersion") && text(deployment, "/spec/config") == config
 }
 
 fn is_ready(deployment: &Object) -> bool {
