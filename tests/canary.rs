@@ -18,6 +18,8 @@ mod watches;
 mod conformance;
 #[path = "canary/failures.rs"]
 mod failures;
+#[path = "canary/found.rs"]
+mod found;
 #[path = "canary/late_crash.rs"]
 mod late_crash;
 #[path = "canary/misplaced.rs"]

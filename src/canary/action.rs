@@ -25,10 +25,19 @@ pub enum Action {
         uid: String,
         /// The DaemonSet that it is of.
         daemon_set: String,
-        /// Pods that must still be there then: one that serves goes only while
-        /// none of the others is missing. Pods are seen by a watch, which may be late.
-        beside: Option<Beside>,
+        /// Why it may go, which must still be true then.
+        warrant: Warrant,
     },
+}
+
+/// Why a pod may be asked to go. Pods are seen by a watch, which may be late, so it is
+/// asked for anew before one goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warrant {
+    /// It is not ready: nobody misses it.
+    Idle,
+    /// It serves, and none of the others is missing.
+    Beside(Beside),
 }
 
 /// Pods of a DaemonSet that serve.
@@ -146,13 +155,13 @@ impl Action {
     }
 
     /// Deletes a pod.
-    pub fn delete(daemon_set: &DaemonSet, pod: &Pod, beside: Option<Beside>) -> Self {
+    pub fn delete(daemon_set: &DaemonSet, pod: &Pod, warrant: Warrant) -> Self {
         Self::DeletePod {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             uid: pod.uid.clone(),
             daemon_set: daemon_set.name.clone(),
-            beside,
+            warrant,
         }
     }
 }

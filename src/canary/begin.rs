@@ -1,5 +1,6 @@
 //! Which template is rolled out, and when that begins, or begins anew.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Standing;
@@ -25,10 +26,7 @@ pub fn remember(seen: &Observation, settings: &Settings, mut record: RolloutReco
     record.template = daemon_set.template;
     record.dead = census::dead_now(seen, daemon_set, None);
     note_nodes(&mut record, seen, daemon_set);
-    // After a rollout that had not ended well it is the new one that has to mend them.
-    if record.node.is_none() {
-        record.sick = census::sick_now(seen, daemon_set, None, settings);
-    }
+    note_sick(&mut record, seen, daemon_set, None, settings);
     // Which pods are of the template that comes is not known yet. Those of the present
     // one that are down have had their chance.
     let is_present = |pod: &Pod| pod.hash.as_deref() == Some(hash);
@@ -44,6 +42,20 @@ fn note_nodes(record: &mut RolloutRecord, seen: &Observation, daemon_set: &Daemo
     let nodes = census::nodes_with_pods(seen, daemon_set);
     record.nodes = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
     record.some_nodes = nodes.into_iter().take(NOTED).map(str::to_owned).collect();
+}
+
+/// After a rollout that had not ended well it is the new one that has to mend what is
+/// sick, but for what was so before that one.
+fn note_sick(
+    record: &mut RolloutRecord,
+    seen: &Observation,
+    daemon_set: &DaemonSet,
+    hash: Option<&str>,
+    settings: &Settings,
+) {
+    if record.node.is_none() && !record.trial {
+        record.sick = census::sick_now(seen, daemon_set, hash, settings);
+    }
 }
 
 /// There is no DaemonSet to roll out.
@@ -143,11 +155,13 @@ pub(super) fn begin(desk: &mut Desk<'_>, daemon_set: &DaemonSet, hash: &str) -> 
         record.node = None;
     }
     if record.uid.is_none() || begun == Begun::Next {
-        record.dead = census::dead_now(seen, daemon_set, Some(hash));
+        // What was dead before the one before, too, is nobody's fault, whatever was made there since.
+        let stays_dead = |name: &String| seen.nodes.get(name).is_some_and(|node| !node.ready);
+        let before = std::mem::take(&mut record.dead).into_iter().filter(stays_dead);
+        let dead: BTreeSet<String> = before.chain(census::dead_now(seen, daemon_set, Some(hash))).collect();
+        record.dead = dead.into_iter().collect();
         note_nodes(record, seen, daemon_set);
-        if record.node.is_none() {
-            record.sick = census::sick_now(seen, daemon_set, Some(hash), desk.settings);
-        }
+        note_sick(record, seen, daemon_set, Some(hash), desk.settings);
     }
     record.uid = Some(daemon_set.uid.clone());
     record.revision = Some(hash.to_owned());
@@ -199,12 +213,14 @@ pub fn is_about_to_end(record: &RolloutRecord) -> bool {
 }
 
 /// Another attempt: from the start, with the nodes that are not ready by now left
-/// out. A node that proved well is none to begin with.
+/// out. A node that proved well is none to begin with. Of one that had not ended well it
+/// stays known which nodes were sick before it, and that its canary is still owed.
 pub fn again(record: &RolloutRecord) -> RolloutRecord {
-    RolloutRecord {
-        daemon_set: record.daemon_set.clone(),
-        component: record.component.clone(),
-        node: record.node.clone().filter(|_| record.phase != RolloutPhase::Successful),
-        ..RolloutRecord::default()
+    let (daemon_set, component) = (record.daemon_set.clone(), record.component.clone());
+    let fresh = RolloutRecord { daemon_set, component, ..RolloutRecord::default() };
+    if record.phase == RolloutPhase::Successful {
+        return fresh;
     }
+    let has_begun = record.revision.is_some();
+    RolloutRecord { node: record.node.clone(), sick: record.sick.clone(), trial: has_begun || record.trial, ..fresh }
 }

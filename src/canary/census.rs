@@ -198,7 +198,8 @@ pub fn dead_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>) 
 
 /// Nodes that are ready and have a pod, but no ready one, and none of the new
 /// template: what is wrong there is older. More of them than the first step admits
-/// are no exception, but what a rollout has to answer for.
+/// are no exception, but what a rollout has to answer for, and so are all there are:
+/// without them nothing would show that the new template is well.
 pub fn sick_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, settings: &Settings) -> Vec<String> {
     let mut serving: BTreeMap<&str, bool> = BTreeMap::new();
     let own = seen.pods.iter().filter(|pod| pod.owner.as_ref() == Some(&daemon_set.uid) && !pod.deleting);
@@ -212,7 +213,8 @@ pub fn sick_now(seen: &Observation, daemon_set: &DaemonSet, hash: Option<&str>, 
     let sick: Vec<String> =
         serving.iter().filter(|(_, serves)| !**serves).map(|(node, _)| (*node).to_owned()).collect();
     let few = settings.step(1).of(daemon_set.counts.desired);
-    if i64::try_from(sick.len()).is_ok_and(|many| many <= few) { sick } else { Vec::new() }
+    let is_exception = sick.len() < serving.len() && i64::try_from(sick.len()).is_ok_and(|many| many <= few);
+    if is_exception { sick } else { Vec::new() }
 }
 
 /// On how many nodes each template runs, by its hash, of those that the DaemonSet

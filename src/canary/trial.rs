@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Standing;
-use super::action::{Action, Beside};
+use super::action::{Action, Beside, Warrant};
 use super::census::{Census, Seat};
 use super::desk::Desk;
 use super::health::{Health, place};
@@ -39,8 +39,11 @@ pub(super) fn go_on(desk: &mut Desk<'_>, daemon_set: &DaemonSet, census: &Census
             let serves = seat.useless().is_none();
             if deletes(desk, daemon_set, census) && (!serves || census.down() == 0) && !steering {
                 desk.record.pod = Some(old.uid.clone());
-                let beside = serves.then(|| Beside::of(daemon_set, &desk.seen.pods, old));
-                desk.act(Action::delete(daemon_set, old, beside));
+                let warrant = match serves {
+                    true => Warrant::Beside(Beside::of(daemon_set, &desk.seen.pods, old)),
+                    false => Warrant::Idle,
+                };
+                desk.act(Action::delete(daemon_set, old, warrant));
             }
             let message = match new {
                 Some((_, Health::NotReady(message) | Health::Broken(_, message))) => message.clone(),

@@ -16,7 +16,7 @@ use crate::api::wellknown::{
     API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION, LABEL_MANAGED_BY, LABEL_PACKAGE,
 };
 use crate::api::{PackageRevisionSpec, PackageStatus};
-use crate::canary::action::{Beside, Proof};
+use crate::canary::action::{Beside, Proof, Warrant};
 use crate::canary::objects::DaemonSet;
 use crate::canary::strategy::Strategy;
 use crate::canary::{self, Steering};
@@ -412,13 +412,14 @@ impl Executor {
                 self.object(&format!("DaemonSet/{}/{}", label.namespace, label.name), answer.map(cached))
             }
             canary::Action::Steer(steering) => self.steer(&daemon_sets(&steering.namespace), steering).await,
-            canary::Action::DeletePod { namespace, name, uid, beside, .. } => {
+            canary::Action::DeletePod { namespace, name, uid, warrant, .. } => {
                 let pods: Api<Pod> = Api::namespaced(self.own.clone(), namespace);
                 let object = format!("Pod/{namespace}/{name}");
-                if let Some(beside) = beside {
-                    are_there(&pods, beside, &object).await?;
-                }
-                let preconditions = Some(Preconditions { uid: Some(uid.clone()), resource_version: None });
+                let resource_version = match warrant {
+                    Warrant::Beside(beside) => are_there(&pods, beside, &object).await.map(|()| None)?,
+                    Warrant::Idle => still_idle(&pods, name, &object).await?,
+                };
+                let preconditions = Some(Preconditions { uid: Some(uid.clone()), resource_version });
                 let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
                 match bounded(pods.delete(name, &parameters)).await {
                     Err(error) if !error.is_not_found() => Err(failed(&object, error)),
@@ -519,6 +520,20 @@ async fn are_there(pods: &Api<Pod>, beside: &Beside, object: &str) -> Result<(),
         return Ok(());
     }
     Err(WriteError::Changed { object: object.to_owned() })
+}
+
+/// Asks whether a pod that is to go because it is not ready still is not; the version
+/// of it that was read, if it is there.
+async fn still_idle(pods: &Api<Pod>, name: &str, object: &str) -> Result<Option<String>, WriteError> {
+    let Some(found) = bounded(pods.get_opt(name)).await.map_err(|error| failed(object, error))? else {
+        return Ok(None);
+    };
+    let resource_version = found.metadata.resource_version.clone();
+    let live = serde_json::to_value(found).unwrap_or_default();
+    if live.as_object().is_none_or(|live| canary::objects::Pod::read(live).ready) {
+        return Err(WriteError::Changed { object: object.to_owned() });
+    }
+    Ok(resource_version)
 }
 
 fn written(key: &ObjectKey, object: DynamicObject) -> Written {

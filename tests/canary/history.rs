@@ -148,6 +148,28 @@ impl History {
     }
 }
 
+/// A quiet history, changed in what matters.
+pub fn history(change: impl FnOnce(&mut History)) -> History {
+    let mut history = History {
+        nodes: 8,
+        mode: RolloutMode::Strict,
+        guarded: true,
+        surge: false,
+        steps: vec!["25%".into()],
+        soak: 5,
+        on_failure: CanaryFailure::Hold,
+        unready_nodes: UnreadyNodes::Exclude,
+        dead: 0,
+        fate: (Fate::Runs, None),
+        fix: Fate::Runs,
+        latency: 20,
+        lags: Lags::default(),
+        events: Vec::new(),
+    };
+    change(&mut history);
+    history
+}
+
 /// The name of a node, of those there are.
 pub fn name(node: usize, nodes: usize) -> String {
     format!("n{}", node % nodes.max(1) + 1)

@@ -286,6 +286,9 @@ fn fast(rollout: &Rollout) -> Judgement {
             late(&since, next.at)?;
             revision = next.record.revision.clone();
             ended = matches!(next.record.phase, RolloutPhase::Failed | RolloutPhase::Successful);
+            if ended {
+                since.clear();
+            }
         }
         if ended {
             since.clear();

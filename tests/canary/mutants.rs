@@ -10,10 +10,9 @@ use windlass::api::{CanaryFailure, RolloutMode, RolloutPhase, RolloutRecord, Unr
 use windlass::canary::{Observation, Settings};
 use windlass::sim::chart::Fate;
 
-use crate::history::{Event, History};
+use crate::history::{Event, History, history};
 use crate::judge::judge;
 use crate::rollout::Distortion;
-use crate::watches::Lags;
 
 /// Whatever generation the controller has acted on, it is taken for the present one.
 fn generation_check_skipped(seen: &mut Observation, _: &mut RolloutRecord, _: &mut Settings) {
@@ -109,27 +108,6 @@ fn deadlines_not_kept(_: &mut Observation, record: &mut RolloutRecord, _: &mut S
 /// Whatever node has a new pod has replaced an old one.
 fn joined_nodes_taken_for_replaced(_: &mut Observation, record: &mut RolloutRecord, _: &mut Settings) {
     record.nodes = i64::MAX;
-}
-
-fn history(change: impl FnOnce(&mut History)) -> History {
-    let mut history = History {
-        nodes: 8,
-        mode: RolloutMode::Strict,
-        guarded: true,
-        surge: false,
-        steps: vec!["25%".into()],
-        soak: 5,
-        on_failure: CanaryFailure::Hold,
-        unready_nodes: UnreadyNodes::Exclude,
-        dead: 0,
-        fate: (Fate::Runs, None),
-        fix: Fate::Runs,
-        latency: 20,
-        lags: Lags::default(),
-        events: Vec::new(),
-    };
-    change(&mut history);
-    history
 }
 
 fn judged(history: &History, distortion: Option<Distortion>, untested: bool) -> Result<(), String> {

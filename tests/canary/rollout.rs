@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use windlass::api::{Canary, RolloutGuard, RolloutMode, RolloutRecord};
+use windlass::canary::action::Warrant;
 use windlass::canary::objects::{DaemonSet, Node, Pod, Revision};
 use windlass::canary::{Action, Decision, Moment, Observation, Settings, decide, remember};
 use windlass::sim::chart::Script;
@@ -314,12 +315,16 @@ impl Rollout {
                 }
                 self.world.store.json_patch(WINDLASS, &key(), &patch).map(|_| key())
             }
-            Action::DeletePod { namespace, name, uid, beside, .. } => {
+            Action::DeletePod { namespace, name, uid, warrant, .. } => {
                 let pod = Key::new("v1", "Pod", namespace, name);
                 let stays = |pod: &&Pod| !pod.deleting;
                 let pods: Vec<Pod> = self.world.store.list("Pod").map(|(_, pod)| Pod::read(pod)).collect();
                 let staying = || pods.iter().filter(stays).map(|pod| pod.uid.as_str());
-                if beside.as_ref().is_some_and(|beside| !beside.are_among(staying())) {
+                let holds = match warrant {
+                    Warrant::Beside(beside) => beside.are_among(staying()),
+                    Warrant::Idle => pods.iter().any(|pod| pod.uid == *uid && !pod.ready),
+                };
+                if !holds && !self.untested {
                     return Err(Refusal::Conflict);
                 }
                 let expected = Expected { uid: Some(uid.clone()), resource_version: None };
@@ -338,25 +343,37 @@ impl Rollout {
         &self.version
     }
 
+    /// What was put on record, amid the changes of the DaemonSet and its pods.
     pub fn tell(&self) -> String {
-        let lines = self.told.iter().map(|told| {
-            let r = &told.record;
-            format!(
-                "{:>8} {} {:?} step {} node {:?} budget {:?} {}/{}/{} {}",
-                told.at,
-                r.phase,
-                r.reason,
-                r.step,
-                r.node,
-                r.budget,
-                r.updated,
-                r.ready,
-                r.desired,
-                r.message.clone().unwrap_or_default()
-            )
-        });
-        lines.collect::<Vec<_>>().join("\n")
+        let told = self.told.iter().map(|told| (told.position, describe_record(told)));
+        let log = self.world.store.log().iter().enumerate();
+        let seen = log.filter(|(_, change)| matches!(change.key.kind.as_str(), "DaemonSet" | "Pod"));
+        let changes = seen.map(|(position, change)| (position, describe_change(change)));
+        let mut lines: Vec<(usize, String)> = changes.chain(told).collect();
+        lines.sort_by_key(|(position, _)| *position);
+        lines.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
+}
+
+fn describe_record(told: &Told) -> String {
+    let r = &told.record;
+    let (reason, message) = (r.reason.map(|reason| format!("{reason:?}")).unwrap_or_default(), r.message.as_deref());
+    let at = format!("{:>8} {} {reason} step {} node {:?}", told.at, r.phase, r.step, r.node);
+    let counts = format!("budget {:?} {}/{}/{}", r.budget, r.updated, r.ready, r.desired);
+    format!("{at} {counts} {}", message.unwrap_or_default())
+}
+
+fn describe_change(change: &windlass::sim::Change) -> String {
+    let at =
+        |pointer: &str| Value::Object(change.object.as_ref().clone()).pointer(pointer).cloned().unwrap_or_default();
+    let what = if change.key.kind == "Pod" {
+        let ready = at("/status/conditions/0/status");
+        let going = at("/metadata/deletionTimestamp").is_string();
+        format!("{} {} ready {ready} going {going}", at("/spec/nodeName"), at("/spec/containers/0/image"))
+    } else {
+        format!("{} {}", at("/spec/template/spec/containers/0/image"), at("/spec/updateStrategy"))
+    };
+    format!("{:>12} {:?} {} by {}: {what}", change.at, change.verb, change.key.name, change.actor)
 }
 
 /// Image and readiness of the pod of each node that stays; of two the ready one.
