@@ -16,7 +16,7 @@ soak: bench-tools static ## end-to-end tests that take long or measure, one at a
 compare: bench-tools ## an upgrade by Flux, by Argo CD and by Windlass on both, side by side; not part of CI
 	$(CARGO) test --test e2e -- --ignored --test-threads=1 compare::
 
-scale: bench-tools static ## 1,000 Packages with 5,000 releases; not part of CI
+scale: bench-tools static ## 1,000 Packages with 5,000 releases, a canary before 1,000 nodes; not part of CI
 	$(CARGO) test --test e2e -- --ignored --test-threads=1 scale::
 
 BENCH ?= --flux --argocd

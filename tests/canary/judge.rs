@@ -194,6 +194,7 @@ fn budget(history: &History, rollout: &Rollout, from: usize) -> Judgement {
     let mut cluster = Cluster::default();
     let mut now = String::new();
     let (mut carried, mut allowed, mut verified) = (0, 0, false);
+    let mut lame = 0;
     let mut told = rollout.told.iter().peekable();
     let mut edited = false;
     let mut deads: Vec<(u64, usize)> = Vec::new();
@@ -224,6 +225,7 @@ fn budget(history: &History, rollout: &Rollout, from: usize) -> Judgement {
             if image != now {
                 now = image;
                 (carried, allowed, verified) = (cluster.unavailable(), 1, false);
+                lame = cluster.nodes().saturating_sub(cluster.ready().len());
                 edited = false;
                 stale.clone_from(latest);
                 trial.begin(&now, &cluster);
@@ -233,8 +235,8 @@ fn budget(history: &History, rollout: &Rollout, from: usize) -> Judgement {
         }
         let Some(daemon_set) = cluster.objects.get(&key()) else { continue };
         let allows = allows(daemon_set, cluster.nodes());
-        // Dead nodes are added to a surge alone: it takes no pod away.
-        let added = if history.surge { recently } else { 0 };
+        // Nodes that serve nobody are added to a surge alone: it takes no pod away.
+        let added = if history.surge { recently.max(lame) } else { 0 };
         if allows.saturating_sub(added) > 1 && !verified && !edited {
             return Err(format!("{allows} may go before the canary is verified, at {}", change.at));
         }

@@ -1,18 +1,19 @@
 //! A DaemonSet behind a canary on nodes of its own, a guard of its own, and a controller that
 //! runs with exactly its role. What happened is read from watches of the API server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass::api::Engine;
 
 use crate::rights::{SYSTEM, apply_file, kubeconfig_of};
 use crate::story::Story;
 use crate::support::bench::Bench;
 use crate::support::cluster::{documents, to_json};
 use crate::support::nodes::Pool;
-use crate::support::processes::Process;
+use crate::support::processes::{Process, Program};
 use crate::support::recorder::Recorder;
 use crate::support::tools::repository;
 use crate::support::wait::until;
@@ -108,13 +109,24 @@ pub struct Agents<'a> {
     packages: Api<DynamicObject>,
     kubeconfig: PathBuf,
     controller: Process,
-    _helm_controller: Process,
+    /// Of the controller's metrics.
+    pub port: u16,
+    engine: Engine,
+    _helm_controller: Option<Process>,
     _directory: tempfile::TempDir,
 }
 
 impl<'a> Agents<'a> {
     pub async fn set(bench: &'a Bench, prefix: &str, guard: Guard, nodes: usize) -> Self {
-        tokio::join!(bench.flux(), bench.own_crds(), bench.charts());
+        Self::set_on(Engine::Flux, bench, prefix, guard, nodes).await
+    }
+
+    pub async fn set_on(engine: Engine, bench: &'a Bench, prefix: &str, guard: Guard, nodes: usize) -> Self {
+        tokio::join!(bench.own_crds(), bench.charts());
+        match engine {
+            Engine::Flux => drop(bench.flux().await),
+            Engine::Argo => drop(bench.argocd().await),
+        }
         let cluster = bench.cluster().await;
         let name = cluster.namespace(prefix).await;
         for file in ["controller/namespace.yaml", "controller/rbac.yaml"] {
@@ -130,8 +142,11 @@ impl<'a> Agents<'a> {
         let directory = tempfile::tempdir().expect("a directory");
         let kubeconfig = kubeconfig_of(bench, directory.path().join("kubeconfig"), SYSTEM, "windlass").await;
         let selector = format!("--watch-label-selector=windlass.dev/package={name}");
-        let helm_controller = bench.helm_controller(&[&selector]).await;
-        let controller = bench.controller_as(&kubeconfig, &name, &["--lease-namespace="]).await;
+        let helm_controller = match engine {
+            Engine::Flux => Some(bench.helm_controller(&[&selector]).await),
+            Engine::Argo => None,
+        };
+        let (port, controller) = controller(bench, &kubeconfig, &name).await;
         Self {
             bench,
             name,
@@ -140,6 +155,8 @@ impl<'a> Agents<'a> {
             packages,
             kubeconfig,
             controller,
+            port,
+            engine,
             _helm_controller: helm_controller,
             _directory: directory,
         }
@@ -148,8 +165,13 @@ impl<'a> Agents<'a> {
     /// Kills the controller without notice, and starts another.
     pub async fn another_controller(self) -> Self {
         self.controller.kill().await;
-        let controller = self.bench.controller_as(&self.kubeconfig, &self.name, &["--lease-namespace="]).await;
-        Self { controller, ..self }
+        let (port, controller) = controller(self.bench, &self.kubeconfig, &self.name).await;
+        Self { controller, port, ..self }
+    }
+
+    /// Process id of the controller.
+    pub async fn pid(&self) -> u32 {
+        self.controller.pid().await
     }
 
     pub async fn remove_guard(&self) {
@@ -171,7 +193,7 @@ impl<'a> Agents<'a> {
         let package = json!({
             "apiVersion": PACKAGE.0, "kind": PACKAGE.1, "metadata": {"name": self.name},
             "spec": {
-                "version": wish.version, "engine": "flux", "rollback": wish.rollback,
+                "version": wish.version, "engine": self.engine, "rollback": wish.rollback,
                 "upgrade": {"timeout": wish.timeout},
                 "components": [{
                     "name": "agent",
@@ -265,6 +287,14 @@ impl<'a> Agents<'a> {
         story.is_within_the_budget(dead);
         story
     }
+}
+
+async fn controller(bench: &Bench, kubeconfig: &Path, namespace: &str) -> (u16, Process) {
+    let program = || {
+        Program::new(&format!("controller-{namespace}"), PathBuf::from(env!("CARGO_BIN_EXE_windlass")))
+            .env_path("KUBECONFIG", kubeconfig)
+    };
+    bench.controller_on_port(program, namespace, &["--lease-namespace="]).await
 }
 
 fn policy_name(kind: &str, namespace: &str) -> String {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass::api::Engine;
 
 use crate::agents::{Agents, Guard, SOON, Wish, install};
 use crate::story::Story;
@@ -19,7 +20,11 @@ fn text(value: &Value) -> &str {
 }
 
 async fn rolls_out(bench: &Bench, guard: Guard, mode: &str, expected: &[&str]) {
-    let stage = Agents::set(bench, "rollout", guard, 12).await;
+    rolls_out_on(Engine::Flux, bench, guard, mode, expected).await;
+}
+
+async fn rolls_out_on(engine: Engine, bench: &Bench, guard: Guard, mode: &str, expected: &[&str]) {
+    let stage = Agents::set_on(engine, bench, "rollout", guard, 12).await;
     let canary = json!({"mode": mode, "soak": "1s"});
     stage.wants(&Wish::new("1.0.0").canary(canary.clone())).await;
     stage.runs("1.0.0", SOON).await;
@@ -46,6 +51,15 @@ pub async fn compat_goes_from_one_to_ten_percent_and_back_to_one(bench: &Bench) 
 /// Without a policy the post-renderer states the 1.
 pub async fn without_a_policy_the_release_itself_arrives_with_one(bench: &Bench) {
     rolls_out(bench, Guard::Absent, "Compat", &["1", "10%", "1"]).await;
+}
+
+/// Argo CD leaves the live strategy alone.
+pub async fn argo_cd_keeps_the_budget_that_a_strict_rollout_has(bench: &Bench) {
+    rolls_out_on(Engine::Argo, bench, Guard::Strict, "Strict", &["1", "frozen", "10%", "1"]).await;
+}
+
+pub async fn argo_cd_without_a_policy_keeps_the_live_one(bench: &Bench) {
+    rolls_out_on(Engine::Argo, bench, Guard::Absent, "Compat", &["1", "10%", "1"]).await;
 }
 
 /// A version that cannot run costs one node, is told with pod, node and container, and the one

@@ -93,6 +93,8 @@ fn run_tests() -> ExitCode {
     let long = trials![bench, run_long;
         git_to_flux::a_package_goes_from_git_to_its_workloads_and_away,
         canary::a_late_crash_costs_one_node_in_strict_and_many_without,
+        canary::argo_cd_keeps_the_budget_that_a_strict_rollout_has,
+        canary::argo_cd_without_a_policy_keeps_the_live_one,
         canary::a_canary_that_never_becomes_ready_fails_at_its_deadline,
         canary::a_chart_that_states_on_delete_is_rolled_out,
         canary::a_dead_node_that_counts_fails_the_rollout,
@@ -119,6 +121,7 @@ fn run_tests() -> ExitCode {
         soak::ten_minutes_without_events_write_nothing_but_the_lease,
         compare::a_chain_and_a_wide_commit_side_by_side,
         scale::a_thousand_packages_cost_little,
+        scale::nodes::a_thousand_nodes_are_rolled_out_behind_a_canary,
     ];
     let long = long.into_iter().map(|trial| trial.with_ignored_flag(true));
     let trials = trials![bench, run;

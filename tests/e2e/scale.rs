@@ -18,6 +18,8 @@ use crate::support::processes::{Process, Program};
 use crate::support::wait::until_true;
 use crate::support::windlass::{chain, metrics, static_binary, sum, writes};
 
+pub mod nodes;
+
 const PACKAGE: (&str, &str) = ("windlass.dev/v1alpha1", "Package");
 const HELM_RELEASE: (&str, &str) = ("helm.toolkit.fluxcd.io/v2", "HelmRelease");
 const PACKAGES: usize = 1000;
@@ -178,6 +180,14 @@ fn deployed(release: &Value) -> Option<Value> {
     }))
 }
 
+/// Bytes that a process has, by the name of a field of its status.
+fn memory(pid: u32, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the controller's status");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")).and_then(|number| number.parse().ok());
+    kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
+}
+
 struct Controller {
     port: u16,
     pid: u32,
@@ -208,10 +218,7 @@ impl Controller {
     }
 
     fn memory(&self, field: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("the controller's status");
-        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")).and_then(|number| number.parse().ok());
-        kibibytes.map_or(0, |kibibytes: u64| kibibytes << 10)
+        memory(self.pid, field)
     }
 
     fn cpu(&self) -> Duration {
@@ -264,11 +271,7 @@ impl Controller {
 
 /// Lists of our kinds and of HelmReleases that the API server has answered.
 async fn lists(bench: &Bench) -> u64 {
-    let client = bench.cluster().await.client.clone();
-    let request = kube::api::Request::new("").get("metrics", &kube::api::GetParams::default()).expect("a request");
-    let mut request = request;
-    *request.uri_mut() = "/metrics".parse().expect("a path");
-    let text = client.request_text(request).await.expect("the API server's metrics");
+    let text = metrics_of_the_api_server(bench).await;
     let of_ours = |line: &&str| {
         line.starts_with("apiserver_request_total{")
             && line.contains("verb=\"LIST\"")
@@ -278,6 +281,13 @@ async fn lists(bench: &Bench) -> u64 {
     };
     let count = |line: &str| line.rsplit_once(' ').and_then(|(_, number)| number.parse::<f64>().ok());
     text.lines().filter(of_ours).filter_map(count).sum::<f64>() as u64
+}
+
+async fn metrics_of_the_api_server(bench: &Bench) -> String {
+    let client = bench.cluster().await.client.clone();
+    let mut request = kube::api::Request::new("").get("metrics", &kube::api::GetParams::default()).expect("a request");
+    *request.uri_mut() = "/metrics".parse().expect("a path");
+    client.request_text(request).await.expect("the API server's metrics")
 }
 
 /// Upper bound of the bucket that a share of the looks in between is in.
