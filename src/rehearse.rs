@@ -23,11 +23,11 @@ use std::time::Duration;
 
 use crate::api::Engine;
 use crate::package::version::Version;
-use crate::rollout::{Event, Snapshot};
+use crate::rollout::{Decision, Event, Snapshot};
 use crate::sim::chart::Script;
 use crate::sim::{Refusal, World};
 
-pub use explore::Choice;
+pub use explore::{Choice, Fault, Moment};
 pub use process::PackageId;
 pub use stage::NotPlayed;
 
@@ -87,6 +87,8 @@ pub struct Faults {
     /// Changes what a decision is made from: it makes a core that overlooks
     /// something, without a second copy of the core.
     pub distortion: Option<fn(&mut Snapshot)>,
+    /// Decides in the place of the core, which it may ask.
+    pub core: Option<fn(&Snapshot, jiff::Timestamp) -> Decision>,
 }
 
 /// Something that happened to the controller, beside the writes in the log.

@@ -1,6 +1,7 @@
 //! What the controller sees: the objects, later than they are.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash as _, Hasher};
 use std::sync::Arc;
 
 use super::packages::text;
@@ -8,14 +9,17 @@ use super::process::PackageId;
 use super::{Faults, Rehearsal};
 use crate::api::wellknown::{FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
 use crate::rollout::live::Live;
-use crate::sim::{Change, Key, Object, Verb};
+use crate::sim::fingerprint;
+use crate::sim::{Change, Key, Object, Shared, Verb};
 
 /// Objects as they were last seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
-    objects: BTreeMap<String, BTreeMap<Arc<Key>, Seen>>,
+    objects: BTreeMap<String, Shared<BTreeMap<Arc<Key>, Seen>>>,
     position: usize,
     held_back: BTreeMap<String, VecDeque<Arc<Change>>>,
+    /// Kinds of which nothing is shown for the time being.
+    hidden: &'static [&'static str],
     listed: bool,
 }
 
@@ -42,6 +46,10 @@ impl Seen {
 }
 
 impl Cache {
+    fn of(&self, kind: &str) -> impl Iterator<Item = (&Arc<Key>, &Seen)> {
+        self.objects.get(kind).into_iter().flat_map(|of_kind| of_kind.iter())
+    }
+
     /// The object of a key.
     pub fn get(&self, key: &Key) -> Option<&Object> {
         self.objects.get(&key.kind)?.get(key).map(|seen| &seen.live.object)
@@ -49,25 +57,48 @@ impl Cache {
 
     /// Objects of a kind.
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = (&Key, &Object)> {
-        self.objects.get(kind).into_iter().flatten().map(|(key, seen)| (key.as_ref(), &seen.live.object))
+        self.of(kind).map(|(key, seen)| (key.as_ref(), &seen.live.object))
     }
 
     /// Objects of a kind in all namespaces.
     pub fn all<'a>(&'a self, kind: &str) -> impl Iterator<Item = &'a Live> {
-        self.objects.get(kind).into_iter().flatten().map(|(_, seen)| &seen.live)
+        self.of(kind).map(|(_, seen)| &seen.live)
     }
 
     /// Objects of a kind in a namespace.
     pub fn list<'a>(&'a self, kind: &str, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Seen)> {
-        let of_kind = self.objects.get(kind).into_iter().flatten();
+        let of_kind = self.of(kind);
         of_kind.map(|(key, seen)| (key.as_ref(), seen)).filter(move |(key, _)| key.namespace == namespace)
+    }
+
+    /// Shows nothing more of some kinds, and of others what was held back.
+    pub fn hold_back(&mut self, kinds: &'static [&'static str]) {
+        self.hidden = kinds;
+    }
+
+    /// Whether something is held back until it is asked for.
+    pub fn is_holding_back(&self) -> bool {
+        !self.hidden.is_empty()
+    }
+
+    fn hides(&self, kind: &str) -> bool {
+        self.hidden.contains(&kind)
+    }
+
+    /// Hashes what is there and has not been shown.
+    pub fn hash_held_back(&self, hasher: &mut impl Hasher) {
+        self.hidden.hash(hasher);
+        for change in self.held_back.values().flatten() {
+            (change.verb, fingerprint::of_object(&change.key, &change.object)).hash(hasher);
+        }
     }
 
     /// Takes in what can be seen by now; returns it, with what was there before.
     fn advance(&mut self, log: &[Arc<Change>], now: u64, faults: &Faults) -> Vec<(Arc<Change>, Option<Object>)> {
         let mut seen = Vec::new();
         for change in log.get(self.position..).unwrap_or_default() {
-            if !self.listed || !faults.lag.contains_key(&change.key.kind) {
+            let waits = self.held_back.get(&change.key.kind).is_some_and(|waiting| !waiting.is_empty());
+            if !self.listed || !(waits || faults.lag.contains_key(&change.key.kind) || self.hides(&change.key.kind)) {
                 seen.push(Arc::clone(change));
             } else {
                 self.held_back.entry(change.key.kind.clone()).or_default().push_back(Arc::clone(change));
@@ -75,7 +106,8 @@ impl Cache {
         }
         self.position = log.len();
         self.listed = true;
-        for (kind, waiting) in &mut self.held_back {
+        let hidden = self.hidden;
+        for (kind, waiting) in self.held_back.iter_mut().filter(|(kind, _)| !hidden.contains(&kind.as_str())) {
             let lag = faults.lag.get(kind).copied().unwrap_or(0);
             while waiting.front().is_some_and(|change| change.at + lag <= now) {
                 seen.extend(waiting.pop_front());
@@ -94,7 +126,8 @@ impl Cache {
     }
 
     fn next_delivery(&self, faults: &Faults) -> Option<u64> {
-        let first = self.held_back.iter().filter_map(|(kind, waiting)| {
+        let shown = self.held_back.iter().filter(|(kind, _)| !self.hides(kind));
+        let first = shown.filter_map(|(kind, waiting)| {
             let lag = faults.lag.get(kind).copied().unwrap_or(0);
             waiting.front().map(|change| change.at + lag)
         });

@@ -2,11 +2,12 @@
 //! conditions, and no further than the first that is refused.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::look::to_key;
-use super::process::{Execution, PackageId, Write};
+use super::process::{Execution, PackageId, Planned, Write};
 use super::{Happening, Note, Rehearsal};
 use crate::api::PackageRevisionSpec;
 use crate::api::wellknown::{API_VERSION, FIELD_MANAGER, FINALIZER, FINALIZER_REVISION};
@@ -56,15 +57,17 @@ impl Rehearsal {
         if let Some(distortion) = self.faults.distortion {
             distortion(&mut snapshot);
         }
-        let decision = decide(&snapshot, time);
+        let core = self.faults.core.unwrap_or(decide);
+        let decision = core(&snapshot, time);
         self.note_events(&id, &decision);
         let changed = decision.status != snapshot.package.status;
         let Decision { records, actions, status, events: _, rollout_events: _, look_again } = decision;
-        let writes: VecDeque<Write> = records
+        let writes: VecDeque<Arc<Planned>> = records
             .into_iter()
             .map(Write::Record)
             .chain(actions.into_iter().map(Write::Action))
             .chain(changed.then(|| Write::Status(Box::new(status))))
+            .map(Planned::new)
             .collect();
         let look_again = look_again.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1));
         self.finish_or_go_on(Execution { package: id, writes, look_again });
@@ -95,22 +98,38 @@ impl Rehearsal {
     }
 
     fn carry_on(&mut self, mut execution: Execution) {
-        let Some(write) = execution.writes.pop_front() else { return };
+        let Some(planned) = execution.writes.pop_front() else { return };
+        let write = &planned.write;
         let id = execution.package.clone();
-        match self.write(&id, &write) {
+        match self.write(&id, write) {
             Ok(()) => {
                 self.process.refusals.remove(&id);
                 self.finish_or_go_on(execution);
             }
-            Err(refusal) => {
-                let what = Happening::Refused(name_of(&write), refusal);
-                self.note(&id, what);
-                let refusals = self.process.refusals.entry(id.clone()).or_insert(0);
-                *refusals = (*refusals + 1).min(8);
-                let at = self.world.now() + (PAUSE << *refusals);
-                self.process.wake(id, at);
-            }
+            Err(refusal) => self.refused(&id, write, refusal),
         }
+    }
+
+    fn refused(&mut self, id: &PackageId, write: &Write, refusal: Refusal) {
+        let what = Happening::Refused(name_of(write), refusal);
+        self.note(id, what);
+        let refusals = self.process.refusals.entry(id.clone()).or_insert(0);
+        *refusals = (*refusals + 1).min(8);
+        let at = self.world.now() + (PAUSE << *refusals);
+        self.process.wake(id.clone(), at);
+    }
+
+    /// Takes the next write for refused, whether or not it arrives.
+    pub(super) fn refuse_next_write(&mut self, arrives: bool) {
+        let Some(mut execution) = self.process.execution.take() else { return };
+        let Some(planned) = execution.writes.pop_front() else { return };
+        let write = &planned.write;
+        let id = execution.package;
+        // Nothing is known of what is written.
+        let expected = self.process.expected.get(&id).cloned().unwrap_or_default();
+        let refusal = if arrives { self.write(&id, write).err() } else { None };
+        self.process.expected.insert(id.clone(), expected);
+        self.refused(&id, write, refusal.unwrap_or(Refusal::Conflict));
     }
 
     fn finish_or_go_on(&mut self, execution: Execution) {

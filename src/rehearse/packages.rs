@@ -23,8 +23,8 @@ type Defined = Result<Arc<Definition>, Vec<Violation>>;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parsed {
     definitions: BTreeMap<PackageId, (Object, Defined)>,
-    statuses: BTreeMap<PackageId, (Object, PackageStatus)>,
-    revisions: BTreeMap<String, (Object, RevisionView)>,
+    statuses: BTreeMap<PackageId, (Object, Arc<PackageStatus>)>,
+    revisions: BTreeMap<String, (Object, Arc<RevisionView>)>,
 }
 
 impl Parsed {
@@ -46,10 +46,10 @@ impl Parsed {
 
     fn status(&mut self, id: &PackageId, package: &Object) -> PackageStatus {
         match self.statuses.get(id) {
-            Some((known, status)) if Arc::ptr_eq(known, package) => status.clone(),
+            Some((known, status)) if Arc::ptr_eq(known, package) => status.as_ref().clone(),
             Some(_) | None => {
                 let status: PackageStatus = status(package);
-                self.statuses.insert(id.clone(), (Arc::clone(package), status.clone()));
+                self.statuses.insert(id.clone(), (Arc::clone(package), Arc::new(status.clone())));
                 status
             }
         }
@@ -58,7 +58,7 @@ impl Parsed {
     fn revision(&mut self, key: &Key, object: &Object) -> Option<RevisionView> {
         let uid = text(object, &["metadata", "uid"]).to_owned();
         let spec = match self.revisions.get(&uid) {
-            Some((known, view)) if Arc::ptr_eq(known, object) => return Some(view.clone()),
+            Some((known, view)) if Arc::ptr_eq(known, object) => return Some(view.as_ref().clone()),
             Some((_, view)) => Arc::clone(&view.spec),
             None => Arc::new(serde_json::from_value(object.get("spec")?.clone()).ok()?),
         };
@@ -71,7 +71,7 @@ impl Parsed {
             spec,
             status: status(object),
         };
-        self.revisions.insert(uid, (Arc::clone(object), view.clone()));
+        self.revisions.insert(uid, (Arc::clone(object), Arc::new(view.clone())));
         Some(view)
     }
 }
@@ -177,7 +177,7 @@ impl Rehearsal {
         let mut concerned: Vec<&PackageId> = Vec::new();
         let mut frontier = vec![&changed.name];
         while let Some(name) = frontier.pop() {
-            for (other, peer) in &self.process.peers {
+            for (other, peer) in self.process.peers.iter() {
                 if names(peer, name) && !concerned.contains(&other) {
                     concerned.push(other);
                     frontier.push(&peer.name);

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use super::cache::Cache;
 use crate::api::PackageStatus;
 use crate::engine::ObjectKey;
 use crate::rollout::{Action, Peer, Record};
-use crate::sim::{Key, Object};
+use crate::sim::{Key, Object, Shared};
 
 /// Names a Package.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,11 +44,29 @@ pub(super) enum Write {
     Status(Box<PackageStatus>),
 }
 
+/// A write, and what tells it from others, once somebody has asked for it.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    pub write: Write,
+    pub print: OnceLock<u64>,
+}
+
+impl Planned {
+    pub fn new(write: Write) -> Arc<Self> {
+        Arc::new(Self { write, print: OnceLock::new() })
+    }
+
+    /// Whether it is about what nobody but the controller writes or reads.
+    pub fn is_own_affair(&self) -> bool {
+        matches!(self.write, Write::Record(_) | Write::Status(_))
+    }
+}
+
 /// A decision that is being carried out, one write after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Execution {
     pub package: PackageId,
-    pub writes: VecDeque<Write>,
+    pub writes: VecDeque<Arc<Planned>>,
     pub look_again: Option<u64>,
 }
 
@@ -72,18 +91,18 @@ pub(super) struct Process {
     /// nothing is decided upon anything older.
     pub expected: BTreeMap<PackageId, BTreeMap<Key, u64>>,
     pub seen: BTreeMap<PackageId, Seen>,
-    pub peers: BTreeMap<PackageId, Peer>,
+    pub peers: Shared<BTreeMap<PackageId, Peer>>,
     /// Objects that a Package's last decision was made from.
-    pub interest: BTreeMap<PackageId, BTreeSet<Key>>,
+    pub interest: Shared<BTreeMap<PackageId, BTreeSet<Key>>>,
     /// Objects that are watched for a Package by name.
-    pub watched: BTreeMap<PackageId, BTreeSet<ObjectKey>>,
+    pub watched: Shared<BTreeMap<PackageId, BTreeSet<ObjectKey>>>,
     /// Packages with a DaemonSet in the middle of a rollout.
     pub rollouts: BTreeSet<PackageId>,
     /// Refused writes in a row, for the pause before the next attempt.
     pub refusals: BTreeMap<PackageId, u32>,
     /// DaemonSets to which the last write was refused, and why.
     pub refused: BTreeMap<PackageId, BTreeMap<String, String>>,
-    pub parsed: super::packages::Parsed,
+    pub parsed: Shared<super::packages::Parsed>,
 }
 
 impl Process {

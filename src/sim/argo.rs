@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::json;
 use super::store::{Change, Expected, Key, Verb, finalizers, is_deleting};
-use super::world::{Task, World};
+use super::world::{START, Task, World};
 
 /// Actor and field manager.
 pub(super) const ARGO: &str = "argocd";
@@ -48,6 +48,26 @@ struct Noticed {
 }
 
 impl World {
+    /// Every Application is compared; operations that were under way are begun again.
+    pub(super) fn argo_starts(&mut self) {
+        self.argo.at_work.clear();
+        self.argo.hooks_started.clear();
+        let applications: Vec<Key> = self.store.list("Application").map(|(key, _)| key.clone()).collect();
+        for key in applications {
+            let tasks = [Task::ArgoCompare(key.clone()), Task::ArgoOperate(key.clone()), Task::ArgoDelete(key)];
+            tasks.into_iter().for_each(|task| self.schedule(START, task));
+        }
+    }
+
+    /// What is under way, beyond what the objects say.
+    pub(super) fn argo_hash_into(&self, hasher: &mut impl std::hash::Hasher) {
+        use std::hash::Hash as _;
+        for (key, source) in &self.argo.at_work {
+            (key, json::digest(source)).hash(hasher);
+        }
+        self.argo.hooks_started.hash(hasher);
+    }
+
     pub(super) fn argo_react(&mut self, change: &Change) {
         let key = change.key.as_ref();
         if key.kind == "Application" {

@@ -8,7 +8,7 @@ mod source;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::store::{Change, Key, Verb, generation, is_deleting};
-use super::world::{Task, World};
+use super::world::{START, Task, World};
 use super::{conditions, json};
 
 /// Field manager and actor of helm-controller.
@@ -62,6 +62,20 @@ impl World {
     /// Whether a worker of helm-controller is at a HelmRelease.
     pub fn is_worked_on(&self, key: &Key) -> bool {
         self.flux.runs.contains_key(key)
+    }
+
+    /// Whatever workers were at is begun again.
+    pub(super) fn helm_controller_starts(&mut self) {
+        (self.flux.queue, self.flux.runs, self.flux.dirty) = Default::default();
+        let releases: Vec<Key> = self.store.list("HelmRelease").map(|(key, _)| key.clone()).collect();
+        releases.into_iter().for_each(|key| self.schedule(START, Task::HelmQueue(key)));
+    }
+
+    /// Every source is looked at.
+    pub(super) fn source_controller_starts(&mut self) {
+        let kinds = ["HelmRepository", "GitRepository", "OCIRepository", "HelmChart"].into_iter();
+        let sources = kinds.flat_map(|kind| self.store.list(kind)).map(|(key, _)| key.clone());
+        sources.collect::<Vec<_>>().into_iter().for_each(|key| self.schedule(START, Task::Source(key)));
     }
 
     pub(super) fn flux_react(&mut self, change: &Change) {

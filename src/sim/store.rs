@@ -7,12 +7,13 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
 use super::guard::{self, Policy};
-use super::{json, strategy};
+use super::shared::Shared;
+use super::{fingerprint, json, strategy};
 use apply::Managers;
 
 /// An object; shared between the store, its log and everybody's caches.
@@ -118,7 +119,9 @@ pub struct Expected {
 #[derive(Clone, Debug)]
 struct Entry {
     object: Object,
-    managers: Managers,
+    managers: Shared<Managers>,
+    /// [`fingerprint::of_object`], once somebody has asked for it.
+    print: Arc<OnceLock<u64>>,
 }
 
 /// All objects, and everything that ever happened to them.
@@ -177,6 +180,13 @@ impl Store {
         self.entries.iter().map(|(key, entry)| (key.as_ref(), &entry.object))
     }
 
+    /// Fingerprints of all objects.
+    pub(super) fn prints(&self) -> impl Iterator<Item = u64> {
+        let print =
+            |(key, entry): (&Arc<Key>, &Entry)| *entry.print.get_or_init(|| fingerprint::of_object(key, &entry.object));
+        self.entries.iter().map(print)
+    }
+
     /// Everything that happened, oldest first.
     pub fn log(&self) -> &[Arc<Change>] {
         &self.log
@@ -209,7 +219,7 @@ impl Store {
         metadata.insert("uid".to_owned(), format!("uid-{}", self.uids).into());
         metadata.insert("generation".to_owned(), 1.into());
         metadata.insert("creationTimestamp".to_owned(), json::time(self.now).into());
-        Ok(self.put(actor, Verb::Created, Arc::new(key), object, Managers::default()))
+        Ok(self.put(actor, Verb::Created, Arc::new(key), object, Shared::default()))
     }
 
     /// Server-side apply with force: what the manager applied before and no
@@ -347,7 +357,7 @@ impl Store {
         actor: &'static str,
         key: &Key,
         mut object: Map<String, Value>,
-        managers: Managers,
+        managers: Shared<Managers>,
     ) -> Result<Object, Refusal> {
         let Some((key, entry)) = self.entries.get_key_value(key) else { return Err(Refusal::NotFound) };
         let (key, before) = (Arc::clone(key), Arc::clone(&entry.object));
@@ -383,12 +393,12 @@ impl Store {
         verb: Verb,
         key: Arc<Key>,
         mut object: Map<String, Value>,
-        managers: Managers,
+        managers: Shared<Managers>,
     ) -> Object {
         self.revision += 1;
         json::set(&mut object, &["metadata", "resourceVersion"], self.revision.to_string().into());
         let object = Arc::new(object);
-        self.entries.insert(Arc::clone(&key), Entry { object: Arc::clone(&object), managers });
+        self.entries.insert(Arc::clone(&key), Entry { object: Arc::clone(&object), managers, print: Arc::default() });
         self.log.push(Arc::new(Change { at: self.now, actor, verb, key, object: Arc::clone(&object) }));
         object
     }

@@ -9,6 +9,7 @@ use super::chart::{Rendering, Script};
 use super::flux::Flux;
 use super::helm::Helm;
 use super::json;
+use super::shared::Shared;
 use super::store::{Key, Store};
 
 /// One thing that a part of the cluster is about to do.
@@ -64,6 +65,9 @@ pub enum Part {
     Operators,
 }
 
+/// Milliseconds until a part that was started anew looks at the first thing.
+pub(super) const START: u64 = 50;
+
 /// Names a task that is due: its time, and its place among those of that time.
 pub type TaskId = (u64, u64);
 
@@ -73,12 +77,12 @@ pub struct World {
     /// The API server.
     pub store: Store,
     /// What is scripted.
-    pub script: Script,
+    pub script: Shared<Script>,
     /// Parts that are stopped: their tasks wait.
     pub stopped: BTreeSet<Part>,
-    pub(super) helm: Helm,
-    pub(super) flux: Flux,
-    pub(super) argo: Argo,
+    pub(super) helm: Shared<Helm>,
+    pub(super) flux: Shared<Flux>,
+    pub(super) argo: Shared<Argo>,
     pub(super) pods_made: u64,
     now: u64,
     tasks: BTreeMap<TaskId, Task>,
@@ -90,7 +94,7 @@ pub struct World {
 impl World {
     /// An empty cluster.
     pub fn new(script: Script) -> Self {
-        Self { script, ..Self::default() }
+        Self { script: Shared::new(script), ..Self::default() }
     }
 
     /// Virtual time, in milliseconds.
@@ -154,6 +158,9 @@ impl World {
         let Some(task) = self.tasks.remove(&id) else { return false };
         if let Some(scheduled) = self.scheduled.get_mut(&task) {
             scheduled.remove(&id);
+            if scheduled.is_empty() {
+                self.scheduled.remove(&task);
+            }
         }
         self.wait_until(id.0);
         match &task {
@@ -191,13 +198,27 @@ impl World {
         }
     }
 
-    /// Tasks in the order of their times, without the times: for comparing two
-    /// worlds.
-    pub fn pending(&self) -> Vec<(u64, Task)> {
-        let mut pending: Vec<(u64, Task)> =
-            self.tasks.iter().map(|(id, task)| (id.0.saturating_sub(self.now), task.clone())).collect();
-        pending.sort();
-        pending
+    /// What is due within some milliseconds, and everything else that is scheduled.
+    pub(super) fn soon_and_late(&self, soon: u64) -> (Vec<&Task>, Vec<&Task>) {
+        let limit = self.now + soon;
+        let (mut soon, mut late) = (Vec::new(), Vec::new());
+        for (id, task) in &self.tasks {
+            if id.0 <= limit { soon.push(task) } else { late.push(task) }
+        }
+        (soon, late)
+    }
+
+    /// A part of the cluster is started anew: what it had in mind is gone, and it
+    /// looks at everything that it looks after.
+    pub fn restart(&mut self, part: Part) {
+        let own: Vec<Task> = self.tasks.values().filter(|task| task.part() == part).cloned().collect();
+        own.iter().for_each(|task| self.cancel(task));
+        match part {
+            Part::HelmController => self.helm_controller_starts(),
+            Part::SourceController => self.source_controller_starts(),
+            Part::ArgoCd => self.argo_starts(),
+            Part::Kubernetes | Part::Operators => own.into_iter().for_each(|task| self.schedule(START, task)),
+        }
     }
 
     /// Whether the cluster knows a kind: built in, an engine's, or defined by a

@@ -27,7 +27,7 @@ pub fn survey(first: u32, count: u32) {
 pub fn tell(seed: u32) {
     let history = tree(seed).current();
     println!("{history:#?}");
-    let mut rehearsal = history.play(None);
+    let mut rehearsal = history.play(None, None);
     let outcome = judge(&history, &mut rehearsal);
     changes(&rehearsal);
     for note in &rehearsal.notes {

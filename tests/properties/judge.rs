@@ -1,13 +1,14 @@
 //! What must hold of every play.
 
 use std::collections::BTreeSet;
+use std::hash::{Hash as _, Hasher};
 
 use serde_json::{Map, Value};
 use windlass::rehearse::Rehearsal;
 use windlass::sim::{Change, Verb};
 
-use crate::history::{History, MAX_STEPS, package_key};
-use crate::log::{Moment, Specs, Write, at, component_of, depends_on, text};
+use crate::history::{History, MAX_STEPS, SOURCES_BEFORE, package_key};
+use crate::log::{Moment, Specs, Write, at, component_of, depends_on, release_of, text};
 
 type Judgement = Result<(), String>;
 
@@ -41,6 +42,13 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Hashes what a judgement depends on beside the objects.
+    #[allow(dead_code, reason = "random histories are played one by one")]
+    pub fn hash_into(&self, hasher: &mut impl Hasher) {
+        (&self.hooks.done, &self.moment.written, &self.moment.disturbed).hash(hasher);
+        (&self.moment.ran, &self.moment.reported).hash(hasher);
+    }
+
     /// Judges what is new in the log.
     pub fn follow(&mut self, history: &History, rehearsal: &Rehearsal) -> Judgement {
         let log = rehearsal.world.store.log();
@@ -54,10 +62,11 @@ impl Watch {
     }
 
     fn judge(&mut self, history: &History, change: &Change) -> Judgement {
-        if let Some(write) = self.specs.take(change) {
+        if let Some(write) = self.specs.take(change).filter(|write| write.is_move) {
             order(&self.moment, &write)?;
             self.hooks.before(&self.moment, &write)?;
-            self.moment.written.insert(write.component);
+            suspended(&self.moment, &write, change.at)?;
+            self.moment.written.insert(write.release);
         }
         if change.key.kind == "PackageRevision" && change.verb == Verb::Updated {
             phases(history, &self.moment, &change.object)?;
@@ -101,8 +110,21 @@ fn lacks(moment: &Moment, revision: &Map<String, Value>, name: &str) -> Option<S
     if !moment.has_run(revision, name) {
         return Some(format!("{name} has run as wanted"));
     }
-    let gates = moment.has_moved(revision, name) && !moment.disturbed.contains(name);
+    let gates = moment.has_moved(revision, name) && !moment.is_disturbed(revision, name);
     (gates && !moment.runs(revision, name)).then(|| format!("{name} runs as wanted and is ready"))
+}
+
+/// Milliseconds in which a suspension may not be known yet.
+const UNKNOWN: u64 = 5000;
+
+/// Nothing moves while the package is suspended.
+fn suspended(moment: &Moment, write: &Write, now: u64) -> Judgement {
+    match moment.suspended_at {
+        Some(since) if now > since + UNKNOWN => {
+            Err(format!("{} moves while the package is suspended", write.component))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Components in the order in which they move, hooks left out.
@@ -119,9 +141,9 @@ fn before<'r>(revision: &'r Map<String, Value>, name: &str) -> Vec<&'r str> {
 /// is there, is back first.
 fn way_back(moment: &Moment, target: &Map<String, Value>, name: &str) -> Judgement {
     let after = in_order(target).into_iter().rev().take_while(|other| *other != name);
-    let is_there = |other: &&str| moment.child(other).is_some();
-    let mut written = after.filter(|other| moment.written.contains(*other)).filter(is_there);
-    match written.find(|other| !moment.is_applied(target, other)) {
+    let is_there = |other: &&str| moment.child(release_of(target, other)).is_some();
+    let mut written = after.filter(|other| moment.written.contains(release_of(target, other))).filter(is_there);
+    match written.find(|other| !moment.is_disturbed(target, other) && !moment.is_applied(target, other)) {
         Some(other) => Err(format!("{name} goes back before {other}, which comes after it")),
         None => Ok(()),
     }
@@ -193,7 +215,8 @@ impl Hooks {
         let hooks = components.filter(|component| component["hook"] == true);
         let runs = hooks.filter(|hook| hook["manifests"].as_array().is_some_and(|all| !all.is_empty())).count();
         let forward = matches!(text(latest, "/status/phase"), "Pending" | "Preparing" | "Applying" | "Failed");
-        if forward && runs > 0 && !self.done.contains(text(latest, "/spec/version")) {
+        let of_version = moment.verified_version() != text(latest, "/spec/version");
+        if forward && of_version && runs > 0 && !self.done.contains(text(latest, "/spec/version")) {
             return Err(format!("{} moves without its hook", write.component));
         }
         Ok(())
@@ -245,6 +268,9 @@ fn removal(moment: &Moment, change: &Change) -> Judgement {
     if !text(&change.object, "/metadata/annotations/windlass.dev~1hook").is_empty() {
         return Ok(());
     }
+    if is_handed_over(&change.object) {
+        return Ok(());
+    }
     // Edges are those of the newest revision that knows the dependent. On the way
     // back it depends on nothing new once it is as it was.
     let revisions = moment.revisions();
@@ -264,6 +290,16 @@ fn removal(moment: &Moment, change: &Change) -> Judgement {
     match dependent {
         Some((key, _)) => Err(format!("{name} is removed before {}, which depends on it", key.name)),
         None => Ok(()),
+    }
+}
+
+/// Whether only the object goes, and its release stays.
+fn is_handed_over(child: &Map<String, Value>) -> bool {
+    let finalizers = at(child, "/metadata/finalizers").as_array();
+    let cascades = |finalizer: &Value| finalizer.as_str().is_some_and(|name| name.starts_with("resources-finalizer"));
+    match text(child, "/kind") {
+        "Application" => !finalizers.into_iter().flatten().any(cascades),
+        _ => at(child, "/spec/suspend") == true,
     }
 }
 
@@ -291,7 +327,7 @@ fn rest(history: &History, rehearsal: &mut Rehearsal) -> Judgement {
     if let Some(change) = own.filter(|_| reason != "InstallFailed") {
         return Err(format!("a write to {} at {}, at rest at {reason}: {message}", change.key, change.at));
     }
-    let last = History::version(history.commits.len() - 1);
+    let last = history.package_version(history.commits.len() - 1);
     let commits = history.commits.iter();
     let works = |commit: &crate::history::Commit| {
         use windlass::sim::chart::{Care, Outcome};
@@ -313,6 +349,8 @@ fn uninstall(rehearsal: &mut Rehearsal) -> Judgement {
     let expected = windlass::sim::store::Expected::default();
     rehearsal.world.store.delete("git", &package_key(), &expected).map_err(|error| error.to_string())?;
     rehearsal.run_for(1_800_000);
-    let left: Vec<String> = rehearsal.world.store.all().map(|(key, _)| key.to_string()).collect();
+    // What was there before a release was taken over is somebody else's.
+    let left = rehearsal.world.store.all().filter(|(key, _)| !SOURCES_BEFORE.contains(&key.name.as_str()));
+    let left: Vec<String> = left.map(|(key, _)| key.to_string()).collect();
     if left.is_empty() { Ok(()) } else { Err(format!("uninstalling leaves {left:?}: {:?}", ready(rehearsal))) }
 }

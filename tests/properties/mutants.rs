@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use rstest::rstest;
 use serde_json::{Value, json};
-use windlass::api::{ComponentRecord, Engine, HookOutcome, HookRecord, RevisionPhase, Time};
+use windlass::api::{ComponentRecord, ComponentState, Engine, HookOutcome, HookRecord, RevisionPhase, Time};
 use windlass::rehearse::{Rehearsal, Settings};
-use windlass::rollout::Snapshot;
 use windlass::rollout::live::Live;
+use windlass::rollout::{Action, Decision, Snapshot, decide};
 use windlass::sim::Verb;
 use windlass::sim::chart::{Care, Outcome, Script};
 use windlass::sim::store::Expected;
@@ -224,6 +224,89 @@ fn hook_outcome_kept_over_a_rollback(snapshot: &mut Snapshot) {
     });
 }
 
+/// An operation that was asked for counts as one that has succeeded, and what was
+/// compared with the spec before as what is compared with this one.
+fn comparison_trusted(snapshot: &mut Snapshot) {
+    for application in snapshot.children.iter_mut().filter(|child| child.key().kind == "Application") {
+        edit(application, |object| {
+            let (operation, source) = (object["operation"].take(), object["spec"]["source"].clone());
+            if object["status"]["sync"].is_null() {
+                return;
+            }
+            let result = json!({"source": source, "revision": source["targetRevision"]});
+            if !operation.is_null() {
+                object["status"]["operationState"] = json!({
+                    "phase": "Succeeded", "operation": operation, "syncResult": result,
+                    "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:00Z",
+                });
+            }
+            object["status"]["sync"] = json!({
+                "status": "Synced", "revision": source["targetRevision"],
+                "comparedTo": {"source": source, "destination": object["spec"]["destination"]},
+            });
+        });
+    }
+}
+
+/// A hook that was started counts as one that has succeeded.
+fn hook_not_awaited(snapshot: &mut Snapshot) {
+    let hooks = snapshot.revisions.iter_mut().flat_map(|revision| &mut revision.status.hooks);
+    hooks.filter(|hook| hook.outcome == HookOutcome::Running).for_each(|hook| hook.outcome = HookOutcome::Succeeded);
+}
+
+/// So does one that has failed.
+fn hook_failure_ignored(snapshot: &mut Snapshot) {
+    let hooks = snapshot.revisions.iter_mut().flat_map(|revision| &mut revision.status.hooks);
+    hooks.filter(|hook| hook.outcome == HookOutcome::Failed).for_each(|hook| hook.outcome = HookOutcome::Succeeded);
+}
+
+/// A component that was written counts as verified.
+fn order_edge_ignored(snapshot: &mut Snapshot) {
+    let Some(latest) = snapshot.revisions.last_mut() else { return };
+    let written = latest.status.components.iter_mut().filter(|record| record.moved && record.verified_at.is_none());
+    written.for_each(|record| record.verified_at = Some(Time(jiff::Timestamp::UNIX_EPOCH)));
+}
+
+/// What was written back counts as back.
+fn rollback_gate_ignored(snapshot: &mut Snapshot) {
+    let Some(latest) = snapshot.revisions.last_mut() else { return };
+    let back = latest.status.components.iter_mut().filter(|record| record.state == ComponentState::Restoring);
+    back.for_each(|record| record.state = ComponentState::Restored);
+}
+
+/// A suspended package goes on.
+fn suspension_ignored(snapshot: &mut Snapshot) {
+    snapshot.package.suspend = false;
+}
+
+/// A core made of the real one.
+type Core = fn(&Snapshot, jiff::Timestamp) -> Decision;
+
+/// All children of a deleted package go with the first.
+fn uninstall_all_at_once(snapshot: &Snapshot, now: jiff::Timestamp) -> Decision {
+    let mut decision = decide(snapshot, now);
+    if decision.actions.iter().any(|action| matches!(action, Action::Delete { .. })) {
+        let left = snapshot.children.iter().filter(|child| !child.is_deleting());
+        let all = left.map(|child| Action::Delete { object: child.key().clone(), uid: child.uid().to_owned() });
+        decision.actions = all.collect();
+    }
+    decision
+}
+
+/// A revision has succeeded once its last component was written.
+fn success_told_too_early(snapshot: &Snapshot, now: jiff::Timestamp) -> Decision {
+    let mut decision = decide(snapshot, now);
+    let Some(latest) = snapshot.revisions.last() else { return decision };
+    let wanted = latest.spec.components.iter().filter(|component| !component.hook).count();
+    for record in decision.records.iter_mut().filter(|record| record.revision == latest.name) {
+        let written = record.status.components.iter().filter(|component| component.moved).count();
+        if written == wanted && record.status.phase == RevisionPhase::Applying {
+            record.status.phase = RevisionPhase::Succeeded;
+        }
+    }
+    decision
+}
+
 fn component(depends_on: &[usize]) -> Component {
     Component {
         depends_on: depends_on.to_vec(),
@@ -235,95 +318,177 @@ fn component(depends_on: &[usize]) -> Component {
 }
 
 fn commit(after: u64, components: usize) -> Commit {
-    Commit {
-        after,
-        moves: vec![true; components],
-        present: vec![true; components],
-        safe: true,
-        outcomes: vec![Outcome::Succeeds; components],
-        care: vec![Care::Reports; components],
-        hook: None,
-    }
+    Commit { after, ..Commit::of(components) }
 }
 
-/// Two components, the second a resource that the first looks after, and an
-/// upgrade of both.
-fn upgrade(change: impl FnOnce(&mut History)) -> History {
+/// Three components, each on the one before, and an upgrade of all.
+fn upgrade(engine: Engine, change: fn(&mut History)) -> History {
     let components = vec![component(&[]), component(&[0]), component(&[1])];
     let mut history = History {
-        engine: Engine::Flux,
+        engine,
         commits: vec![commit(0, components.len()), commit(200_000, components.len())],
         components,
         troubles: Troubles::default(),
         retry: None,
         deleted: false,
+        adopts: false,
     };
     change(&mut history);
     history
 }
 
-fn caught(history: &History, distortion: Distortion) -> Option<String> {
-    REMEMBERED.with_borrow_mut(Vec::clear);
-    let mut rehearsal = history.play(Some(distortion));
-    judge(history, &mut rehearsal).err()
+/// How a core is made to overlook something.
+#[derive(Clone, Copy)]
+enum Mutant {
+    /// By what it sees.
+    Sees(Distortion),
+    /// By what it decides.
+    Decides(Core),
 }
 
-#[rstest]
-#[case::generation_check_skipped(
-    without_generations, "moves before", upgrade(|_| {}))]
-#[case::ready_trusted_before_history(
-    without_history, "moves before", upgrade(|_| {}))]
-#[case::hook_run_twice(hook_run_twice, "runs again", upgrade(|history| {
+fn play(history: &History, mutant: Option<Mutant>) -> Rehearsal {
+    REMEMBERED.with_borrow_mut(Vec::clear);
+    match mutant {
+        None => history.play(None, None),
+        Some(Mutant::Sees(distortion)) => history.play(Some(distortion), None),
+        Some(Mutant::Decides(core)) => history.play(None, Some(core)),
+    }
+}
+
+fn nothing(_: &mut History) {}
+
+fn with_a_hook(history: &mut History) {
     history.commits[1].hook = Some(Outcome::Succeeds);
-    history.troubles.kills = vec![60, 70, 80, 90];
-}))]
-#[case::unsafe_version_rolled_back(unsafe_version_rolled_back, "is not safe", upgrade(|history| {
+}
+
+fn with_a_hook_and_kills(history: &mut History) {
+    with_a_hook(history);
+    history.troubles.kills = (50..150).step_by(5).collect();
+}
+
+fn with_a_hook_that_fails(history: &mut History) {
+    history.commits[1].hook = Some(Outcome::Hangs);
+}
+
+fn unsafe_and_failing(history: &mut History) {
     history.commits[1].safe = false;
     history.commits[1].outcomes[1] = Outcome::Fails;
-}))]
-#[case::safe_read_from_one_revision_only(safe_read_from_one_revision_only, "is not safe", upgrade(|history| {
+}
+
+fn unsafe_before_failing(history: &mut History) {
     history.commits[1].safe = false;
     history.commits[1].outcomes[1] = Outcome::Hangs;
     let mut next = commit(30_000, 3);
     next.outcomes[1] = Outcome::Fails;
     history.commits.push(next);
-}))]
-#[case::downstream_not_verified_again(downstream_not_verified_again, "moves before", upgrade(|history| {
+}
+
+fn with_a_resource(history: &mut History) {
     history.components[1].is_resource = true;
     history.components[1].takes = 20_000;
     history.commits[1].moves[1] = false;
-}))]
-#[case::uninstall_forward(uninstall_forward, "is removed before", upgrade(|history| history.deleted = true))]
-#[case::rollback_in_forward_order(rollback_in_forward_order, "goes back before", upgrade(|history| {
-    history.commits[1].outcomes[2] = Outcome::Fails;
-}))]
-#[case::stale_evidence_accepted(stale_evidence_accepted, "moves before", upgrade(|history| {
-    history.components[1].is_resource = true;
+}
+
+fn with_a_resource_by_condition(history: &mut History) {
+    with_a_resource(history);
     history.components[1].by_condition = true;
-    history.components[1].takes = 20_000;
-    history.commits[1].moves[1] = false;
-}))]
-#[case::an_old_failure_fails_the_fix(an_old_failure_fails_the_fix, "an old failure", upgrade(|history| {
-    history.components[1].is_resource = true;
-    history.components[1].takes = 20_000;
+}
+
+fn with_a_resource_that_had_failed(history: &mut History) {
+    with_a_resource(history);
+    history.commits[1].moves[1] = true;
     history.commits[1].safe = false;
     history.commits[1].care[1] = Care::Fails;
     history.commits.push(commit(600_000, 3));
-}))]
-#[case::hook_outcome_kept_over_a_rollback(hook_outcome_kept_over_a_rollback, "without its hook", upgrade(|history| {
-    history.commits[1].hook = Some(Outcome::Succeeds);
-    history.commits[1].outcomes[2] = Outcome::FailsFirst(3);
+}
+
+fn failing_last(history: &mut History) {
+    history.commits[1].outcomes[2] = Outcome::Fails;
+}
+
+fn with_a_hook_and_failing_at_first(history: &mut History) {
+    with_a_hook(history);
+    // Argo CD tries several times by itself.
+    let failures = if history.engine == Engine::Argo { ARGO_ATTEMPTS } else { 3 };
+    history.commits[1].outcomes[2] = Outcome::FailsFirst(failures);
     history.retry = Some(600_000);
-}))]
+}
+
+fn deleted(history: &mut History) {
+    history.deleted = true;
+}
+
+fn suspended(history: &mut History) {
+    history.components.iter_mut().for_each(|component| component.takes = 3000);
+    history.troubles.suspended = Some((200_600, 100_000));
+}
+
+/// Attempts that Argo CD makes, and we ask for, before an upgrade has failed.
+const ARGO_ATTEMPTS: u32 = 9;
+const BOTH: &[Engine] = &[Engine::Flux, Engine::Argo];
+const FLUX: &[Engine] = &[Engine::Flux];
+const ARGO: &[Engine] = &[Engine::Argo];
+
+#[rstest]
+#[case::generation_check_skipped(FLUX, Mutant::Sees(without_generations), "moves before", nothing)]
+#[case::ready_trusted_before_history(FLUX, Mutant::Sees(without_history), "moves before", nothing)]
+#[case::comparison_trusted_before_operation(ARGO, Mutant::Sees(comparison_trusted), "moves before", nothing)]
+#[case::hook_run_twice(BOTH, Mutant::Sees(hook_run_twice), "runs again", with_a_hook_and_kills)]
+#[case::hook_not_awaited(BOTH, Mutant::Sees(hook_not_awaited), "without its hook", with_a_hook)]
+#[case::hook_failure_ignored(BOTH, Mutant::Sees(hook_failure_ignored), "without its hook", with_a_hook_that_fails)]
+#[case::unsafe_version_rolled_back(BOTH, Mutant::Sees(unsafe_version_rolled_back), "is not safe", unsafe_and_failing)]
+#[case::safe_read_from_one_revision_only(
+    BOTH,
+    Mutant::Sees(safe_read_from_one_revision_only),
+    "is not safe",
+    unsafe_before_failing
+)]
+#[case::order_edge_ignored(BOTH, Mutant::Sees(order_edge_ignored), "moves before", nothing)]
+#[case::failed_component_passed_over(BOTH, Mutant::Sees(order_edge_ignored), "moves before", failing_last)]
+#[case::downstream_not_verified_again(
+    BOTH,
+    Mutant::Sees(downstream_not_verified_again),
+    "moves before",
+    with_a_resource
+)]
+#[case::uninstall_forward(BOTH, Mutant::Sees(uninstall_forward), "is removed before", deleted)]
+#[case::uninstall_not_awaited(BOTH, Mutant::Decides(uninstall_all_at_once), "is removed before", deleted)]
+#[case::rollback_in_forward_order(BOTH, Mutant::Sees(rollback_in_forward_order), "goes back before", failing_last)]
+#[case::rollback_gate_ignored(BOTH, Mutant::Sees(rollback_gate_ignored), "goes back before", failing_last)]
+#[case::stale_evidence_accepted(
+    BOTH,
+    Mutant::Sees(stale_evidence_accepted),
+    "moves before",
+    with_a_resource_by_condition
+)]
+#[case::an_old_failure_fails_the_fix(
+    BOTH,
+    Mutant::Sees(an_old_failure_fails_the_fix),
+    "an old failure",
+    with_a_resource_that_had_failed
+)]
+#[case::hook_outcome_kept_over_a_rollback(
+    BOTH,
+    Mutant::Sees(hook_outcome_kept_over_a_rollback),
+    "without its hook",
+    with_a_hook_and_failing_at_first
+)]
+#[case::suspension_ignored(BOTH, Mutant::Sees(suspension_ignored), "is suspended", suspended)]
+#[case::success_told_too_early(BOTH, Mutant::Decides(success_told_too_early), "succeeds before", nothing)]
 fn a_core_that_overlooks_something_is_caught(
-    #[case] distortion: Distortion,
+    #[case] engines: &[Engine],
+    #[case] mutant: Mutant,
     #[case] by: &str,
-    #[case] history: History,
+    #[case] change: fn(&mut History),
 ) {
-    let mut sound = history.play(None);
-    assert_eq!(judge(&history, &mut sound), Ok(()), "the real core passes");
-    let error = caught(&history, distortion).unwrap_or_else(|| panic!("it is not caught"));
-    assert!(error.contains(by), "caught by another property: {error}");
+    for engine in engines {
+        let history = upgrade(*engine, change);
+        let mut sound = play(&history, None);
+        assert_eq!(judge(&history, &mut sound), Ok(()), "{engine:?}: the real core passes");
+        let mut mutated = play(&history, Some(mutant));
+        let error = judge(&history, &mut mutated).err().unwrap_or_else(|| panic!("{engine:?}: it is not caught"));
+        assert!(error.contains(by), "{engine:?}: caught by another property: {error}");
+    }
 }
 
 /// Children of components that are no longer wanted are not seen before the end,

@@ -18,6 +18,6 @@ pub fn tree(seed: u32) -> impl ValueTree<Value = History> {
 
 /// Plays a history and judges it.
 pub fn outcome(history: &History) -> Result<(), String> {
-    let mut rehearsal = history.play(None);
+    let mut rehearsal = history.play(None, None);
     judge(history, &mut rehearsal)
 }
