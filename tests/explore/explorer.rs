@@ -142,7 +142,7 @@ pub fn explore(world: &World) -> Explored {
 
 fn start(world: &World) -> State {
     let history = &world.history;
-    let budget = Budget { kills: world.kills, faults: u8::from((world.faults)(Fault::Refused)) };
+    let budget = Budget { kills: world.kills, faults: 1 };
     let mut start = State { rehearsal: history.start(), watch: Watch::default(), budget, next: 1, depth: 0 };
     make(history, &mut start.rehearsal, 0);
     start.rehearsal.run_for(200_000);
