@@ -25,7 +25,7 @@ use crate::package::definition::{ChartSource, Component, Definition};
 use crate::package::digest::ComponentDigest;
 use crate::package::names::{ObjectName, child_name, hook_child_name};
 
-pub use argo::{ArgoTarget, Destination};
+pub use argo::{ArgoTarget, Destination, compare_options_beside};
 pub use flux::{
     ChartEvidence, Commit, Dependency, DependencyState, FluxTarget, GitOrigin, PathPin, follower_name, pinned,
     ready_expr,

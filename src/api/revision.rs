@@ -328,6 +328,10 @@ pub struct ComponentRecord {
     /// Failed attempts seen in this turn.
     #[serde(default, skip_serializing_if = "is_zero_u32")]
     pub attempts: u32,
+    /// What the engine said of the last of them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 2048))]
+    pub last_failure: String,
     /// Flux: failed attempts that were counted before its turn.
     #[serde(default, skip_serializing_if = "is_zero_u32")]
     pub failures_before: u32,

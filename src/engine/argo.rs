@@ -13,9 +13,33 @@ use super::hook;
 use super::manifest::Manifest;
 use super::metadata::{self, Object};
 use super::{CanaryGuard, RenderContext, RenderError, Rendered};
-use crate::api::wellknown::{ARGO_FINALIZER, ARGO_IN_CLUSTER, POD_SECURITY_ENFORCE};
+use crate::api::wellknown::{ARGO_COMPARE_OPTIONS, ARGO_FINALIZER, ARGO_IN_CLUSTER, POD_SECURITY_ENFORCE};
 use crate::api::{ComponentSource, UpgradeCrds};
 use crate::package::definition::{ChartSource, Component, PathChart, RepositoryChart};
+
+/// What is applied on the server is compared there as well: what the API server fills in
+/// is no difference.
+pub(super) const SERVER_SIDE_DIFF: &str = "ServerSideDiff=true";
+
+/// A list of options, such as that of `compare-options`, with one more.
+fn with_option(options: &str, option: &str) -> String {
+    if options.is_empty() { option.to_owned() } else { format!("{options},{option}") }
+}
+
+/// The compare options of an Application that is taken over: its own, and of ours those
+/// that only its parent reads. How it is compared is changed by its first move. `None`:
+/// none of them.
+pub fn compare_options_beside(ours: &str, own: Option<&str>) -> Option<String> {
+    let own = own.unwrap_or_default().split(',').map(str::trim).filter(|option| !option.is_empty());
+    let more = ours.split(',').filter(|option| *option != SERVER_SIDE_DIFF);
+    let mut options: Vec<&str> = own.collect();
+    for option in more {
+        if !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    (!options.is_empty()).then(|| options.join(","))
+}
 
 /// What only Argo CD needs; both come from configuration, never from a Package.
 #[derive(Clone, Debug)]
@@ -68,6 +92,8 @@ pub(super) fn render(
     };
     let mut metadata = metadata::release(component, context);
     metadata.finalizers.push(ARGO_FINALIZER);
+    let options = metadata.annotations.entry(ARGO_COMPARE_OPTIONS).or_default();
+    *options = with_option(options, SERVER_SIDE_DIFF);
     let kind = "Application";
     let object = Object { api_version: "argoproj.io/v1alpha1", kind, metadata, spec: Some(spec) };
     Ok(Rendered { before: Vec::new(), release: Manifest::of(kind, &object)? })

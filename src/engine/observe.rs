@@ -15,7 +15,7 @@ use crate::api::wellknown::{ANNOTATION_ADOPT, FIELD_MANAGER, LABEL_COMPONENT, LA
 use crate::ready::owned;
 use crate::ready::release::{Foreign, Release, ReleaseState, Wanted, text};
 
-pub use argo::{ArgoRelease, Need, OPERATION_TOKEN, Proof, argo, has_running_operation};
+pub use argo::{ArgoRelease, Need, OPERATION_TOKEN, Proof, argo, has_running_operation, out_of_sync};
 pub use flux::{flux, more_values};
 pub use source::{ChartArtifact, SourceState, source};
 
@@ -80,7 +80,7 @@ fn foreign(live: &Map<String, Value>, wanted: &Wanted<'_>) -> Option<Foreign> {
 }
 
 fn release(state: ReleaseState, message: String) -> Release {
-    Release { state, attempts: 0, trouble: None, is_looked_at_again: false, message }
+    Release { state, attempts: 0, trouble: None, is_looked_at_again: false, verdict_is_due: false, message }
 }
 
 /// Kind and name, as messages name an object.

@@ -17,6 +17,9 @@ pub struct Release {
     /// Whether the engine merely looks again at what it has called ready, and has
     /// found nothing against it yet.
     pub is_looked_at_again: bool,
+    /// Whether the engine is in the middle of an action of bounded length, at whose end it
+    /// will say what it lacks.
+    pub verdict_is_due: bool,
     /// What was found, naming the object; one line, no durations.
     pub message: String,
 }

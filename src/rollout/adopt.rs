@@ -13,12 +13,12 @@ use super::release;
 use super::snapshot::Snapshot;
 use super::wanted::Wanted;
 use crate::api::wellknown::{
-    ANNOTATION_ADOPT, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID, FLUX_DISABLED, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
-    FLUX_PRUNE,
+    ANNOTATION_ADOPT, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID, FLUX_DISABLED, FLUX_OWNER_NAME,
+    FLUX_OWNER_NAMESPACE, FLUX_PRUNE,
 };
 use crate::api::{Engine, RecordedComponent};
 use crate::engine::observe::bare_version;
-use crate::engine::{Manifest, ObjectKey};
+use crate::engine::{Manifest, ObjectKey, compare_options_beside};
 use crate::ready::evidence::Lookup;
 use crate::ready::owned;
 use crate::ready::release::text;
@@ -289,7 +289,18 @@ pub(crate) fn adopted_form(rendered: Manifest, live: &Live) -> Manifest {
         }
     }
     object.insert("spec".into(), spec.into());
+    if let Some(annotations) = annotations_of(&mut object) {
+        let ours = annotations.remove(ARGO_COMPARE_OPTIONS);
+        let ours = ours.as_ref().and_then(Value::as_str).unwrap_or_default();
+        if let Some(options) = compare_options_beside(ours, live.annotation(ARGO_COMPARE_OPTIONS)) {
+            annotations.insert(ARGO_COMPARE_OPTIONS.into(), options.into());
+        }
+    }
     Manifest::from_record(object)
+}
+
+fn annotations_of(object: &mut Map<String, Value>) -> Option<&mut Map<String, Value>> {
+    object.get_mut("metadata")?.get_mut("annotations")?.as_object_mut()
 }
 
 /// Whether a live object is written as a whole. An Application that is ours

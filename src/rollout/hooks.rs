@@ -7,7 +7,7 @@ use super::live::Live;
 use super::operation;
 use super::release::{self, Look};
 use super::removal::{self, Removal};
-use super::turn::Gate;
+use super::turn::{self, Gate};
 use super::work::Work;
 use crate::api::{HookOutcome, HookRecord, Reason, RecordedComponent, RevisionPhase};
 use crate::engine::observe::Proof;
@@ -159,7 +159,8 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
         | ReleaseState::Failed(_) => record.run(now),
     }
     let timeout = work.limits().timeout;
-    match timeout.checked_sub(record.elapsed(now)) {
+    let grace = if release.verdict_is_due { turn::VERDICT } else { Duration::ZERO };
+    match timeout.saturating_add(grace).checked_sub(record.elapsed(now)) {
         Some(left) if left > Duration::ZERO => {
             work.look_again(left);
             if lacks_operation {
@@ -168,7 +169,7 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
             HookStanding::Waiting { name: hook.name.clone(), message: release.message }
         }
         Some(_) | None => {
-            let message = format!("not done within {}: {}", super::turn::short(timeout), release.message);
+            let message = format!("not done within {}: {}", turn::short(timeout), release.message);
             ended(work, record, HookOutcome::Failed, message)
         }
     }

@@ -131,7 +131,14 @@ pub(crate) fn observe(
 
 fn absent(component: &RecordedComponent) -> Release {
     let message = format!("component {} has no manifests", component.name);
-    Release { state: ReleaseState::Absent, attempts: 0, trouble: None, is_looked_at_again: false, message }
+    Release {
+        state: ReleaseState::Absent,
+        attempts: 0,
+        trouble: None,
+        is_looked_at_again: false,
+        verdict_is_due: false,
+        message,
+    }
 }
 
 /// A component's release as it is wanted beside the live one: if that states a
@@ -525,6 +532,7 @@ pub(crate) fn ask_again(work: &mut Work<'_>, token: &str) {
         let Some(mut record) = work.record(&component.name).filter(unverified).cloned() else { continue };
         super::clock::Clock::reset(&mut record);
         (record.attempts, record.release_ready_at) = (0, None);
+        record.last_failure.clear();
         record.state = crate::api::ComponentState::Queued;
         if record.moved {
             ask_engine_again(work, component, &mut record, token);

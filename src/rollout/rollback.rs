@@ -63,6 +63,7 @@ pub(crate) fn begin(work: &mut Work<'_>, to: &RevisionView, requested: Option<St
         let mut record = work.take_record(&name);
         record.reset();
         (record.release_ready_at, record.verified_at, record.attempts) = (None, None, 0);
+        record.last_failure.clear();
         (record.token, record.token_succeeded) = (None, false);
         record.state = ComponentState::Waiting;
         work.put_record(record);
@@ -359,6 +360,7 @@ pub(crate) fn resume(work: &mut Work<'_>) {
         if !is_settled(record.state) {
             record.reset();
             record.attempts = 0;
+            record.last_failure.clear();
             record.state = ComponentState::Waiting;
             work.put_record(record);
         }

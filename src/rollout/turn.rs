@@ -62,6 +62,10 @@ pub(crate) fn look(
     let Look { release, lacks_operation } = work.release(component, record, gate);
     record.attempts = release.attempts;
     let state = release.state.clone();
+    if matches!(state, ReleaseState::Failed(_)) {
+        record.last_failure.clone_from(&release.message);
+    }
+    let grace = verdict_in(&release, record);
     if state == ReleaseState::Queued && record.moved && !record.is_started() && gate == Gate::Verified {
         evidence::remember_anew(work, component, record);
     }
@@ -95,7 +99,7 @@ pub(crate) fn look(
         (standing, Gate::Verified | Gate::Release) => standing,
     };
     record.run(now);
-    let standing = settle(work, record, standing, limits, now);
+    let standing = settle(work, record, standing, Bound { limits, grace }, now);
     // What has failed is asked for once more only where nothing else is to be done.
     if lacks_operation && (!matches!(standing, Standing::Failed(_)) || work.has_failed_first_install()) {
         operation::ask(work, component, record);
@@ -191,17 +195,39 @@ fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut Compon
     }
 }
 
+/// For how much longer than the timeout an engine that is about to say what it lacks is
+/// listened to: its own timeout began a moment after our clock.
+pub(crate) const VERDICT: Duration = Duration::from_secs(5);
+
+fn verdict_in(release: &Release, record: &ComponentRecord) -> Duration {
+    if release.verdict_is_due && record.last_failure.is_empty() { VERDICT } else { Duration::ZERO }
+}
+
+/// The time a turn may take, and for how much longer a verdict is awaited.
+#[derive(Clone, Copy)]
+struct Bound {
+    limits: Limits,
+    grace: Duration,
+}
+
+impl Bound {
+    fn left(self, record: &ComponentRecord, now: Now) -> Duration {
+        self.limits.timeout.saturating_add(self.grace).saturating_sub(record.elapsed(now))
+    }
+}
+
 /// The timeout ends a turn whatever it is waiting for; without a started clock
 /// (the engine has not begun) there is none.
-fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing, limits: Limits, now: Now) -> Standing {
+fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing, bound: Bound, now: Now) -> Standing {
     let standing = match standing {
         Standing::Waiting(message)
         | Standing::Denied(message)
         | Standing::Unguarded(message)
         | Standing::NoSource(message)
-            if record.is_started() && out_of_time(record, limits, now) =>
+            if record.is_started() && bound.left(record, now).is_zero() =>
         {
-            Standing::Failed(format!("not ready within {}: {message}", short(limits.timeout)))
+            let timeout = short(bound.limits.timeout);
+            Standing::Failed(format!("not ready within {timeout}: {}", with_cause(record, message)))
         }
         other => other,
     };
@@ -209,7 +235,7 @@ fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing,
         Standing::Waiting(_) | Standing::NoSource(_) | Standing::Unguarded(_) | Standing::Denied(_)
             if record.is_started() =>
         {
-            work.look_again(limits.timeout.saturating_sub(record.elapsed(now)));
+            work.look_again(bound.left(record, now));
         }
         Standing::Waiting(_)
         | Standing::Suspended(_)
@@ -225,6 +251,18 @@ fn settle(work: &mut Work<'_>, record: &mut ComponentRecord, standing: Standing,
     standing
 }
 
-fn out_of_time(record: &ComponentRecord, limits: Limits, now: Now) -> bool {
-    record.elapsed(now) >= limits.timeout
+/// What is awaited, and why the engine's last attempt failed: it may be in the middle of
+/// the next one.
+fn with_cause(record: &ComponentRecord, message: String) -> String {
+    let is_told = |cause: &str| cause.is_empty() || message.contains(cause);
+    match record.last_failure.as_str() {
+        cause if is_told(cause) => message,
+        cause => format!("{message}; the attempt before it: {}", without_object(cause, &message)),
+    }
+}
+
+/// A cause without the name of the object, where the message has it already.
+fn without_object<'a>(cause: &'a str, message: &str) -> &'a str {
+    let named = cause.split_once(": ").filter(|(object, _)| message.starts_with(object));
+    named.map_or(cause, |(_, rest)| rest)
 }

@@ -99,7 +99,7 @@ async fn shows_its_children(stage: &Stage<'_>, parent: &Parent<'_>, count: usize
     let annotations = &to_json(&child)["metadata"]["annotations"];
     let id = format!("{}:argoproj.io/Application:{}/{}", parent.name, stage.name, stage.child("base"));
     assert_eq!(annotations["argocd.argoproj.io/tracking-id"], id);
-    assert_eq!(annotations["argocd.argoproj.io/compare-options"], "IgnoreExtraneous");
+    assert_eq!(annotations["argocd.argoproj.io/compare-options"], "IgnoreExtraneous,ServerSideDiff=true");
     assert_eq!(annotations["argocd.argoproj.io/sync-options"], "Prune=false,Delete=false");
 }
 

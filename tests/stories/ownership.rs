@@ -134,10 +134,14 @@ fn children_are_tracked_by_the_application_that_applied_the_package(#[case] engi
     tracked(&mut play, "parent");
     play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[])]));
     play.until_ready("app");
+    let options = match engine {
+        Engine::Flux => json!("IgnoreExtraneous"),
+        Engine::Argo => json!("IgnoreExtraneous,ServerSideDiff=true"),
+    };
     let id = |application: &str| json!(format!("{application}:{kind}:{NAMESPACE}/app-a"));
     assert_eq!(annotation(&play, "argocd.argoproj.io/tracking-id"), id("parent"));
     assert_eq!(annotation(&play, "argocd.argoproj.io/sync-options"), json!("Prune=false,Delete=false"));
-    assert_eq!(annotation(&play, "argocd.argoproj.io/compare-options"), json!("IgnoreExtraneous"));
+    assert_eq!(annotation(&play, "argocd.argoproj.io/compare-options"), options);
     tracked(&mut play, "another");
     play.rehearsal.run_for(60_000);
     assert_eq!(annotation(&play, "argocd.argoproj.io/tracking-id"), id("another"), "{}", play.tell());

@@ -21,6 +21,11 @@ use operation::{Operations, Phase};
 
 /// Name of the entry of an operation's `info` that carries our token.
 pub const OPERATION_TOKEN: &str = "windlass.dev/token";
+/// So many objects that are OutOfSync are named.
+const MOST_NAMED: usize = 3;
+/// How a ComparisonError begins where the chart was rendered, and the API server refused
+/// what would be applied.
+const NOT_COMPARED: &str = "Failed to compare desired state to live state";
 /// Argo CD leaves an Application with this annotation alone (alpha).
 const SKIP_RECONCILE: &str = "argocd.argoproj.io/skip-reconcile";
 
@@ -132,6 +137,7 @@ pub fn argo(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>, proof: &Proo
         state,
         attempts: proof.attempts,
         trouble: application.trouble(&proof),
+        verdict_is_due: false,
         message,
     };
     ArgoRelease { release, proof, need }
@@ -166,10 +172,41 @@ pub fn has_running_operation(application: &Map<String, Value>) -> bool {
 
 /// See [`super::trouble_now`].
 pub(super) fn trouble_now(live: &Map<String, Value>) -> Option<String> {
+    let application = Application::of(live);
     let health = text(live, &["status", "health", "status"]).filter(|health| matches!(*health, "Degraded" | "Missing"));
     let health = health.map(|health| format!("health is {health}"));
-    let trouble = Application::of(live).comparison_error().or(health)?;
+    let differs = || {
+        let is_busy = application.operations.has_pending() || application.operations.is_in_progress();
+        out_of_sync(live).filter(|_| !is_busy)
+    };
+    let trouble = application.comparison_error().or(health).or_else(differs)?;
     Some(format!("{}: {trouble}", name(live)))
+}
+
+/// What an Application says of what is OutOfSync, and which objects that are; `None` if
+/// it is not.
+pub fn out_of_sync(application: &Map<String, Value>) -> Option<String> {
+    let is_out = text(application, &["status", "sync", "status"]) == Some("OutOfSync");
+    let resources = application.get("status").and_then(|status| status.get("resources")).and_then(Value::as_array);
+    let differ = resources.into_iter().flatten().filter_map(Value::as_object);
+    let names: Vec<String> =
+        differ.filter(|resource| text(resource, &["status"]) == Some("OutOfSync")).map(resource_name).collect();
+    let named = names.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let told = match names.len().saturating_sub(MOST_NAMED) {
+        _ if named.is_empty() => "is OutOfSync".to_owned(),
+        0 => format!("is OutOfSync: {named}"),
+        more => format!("is OutOfSync: {named} and {more} more"),
+    };
+    is_out.then_some(told)
+}
+
+/// `kind/namespace/name` of an entry of `status.resources`.
+fn resource_name(resource: &Map<String, Value>) -> String {
+    let field = |key: &str| text(resource, &[key]).unwrap_or_default();
+    let place = [field("kind"), field("namespace"), field("name")].into_iter().filter(|part| !part.is_empty());
+    let place = quote(&place.collect::<Vec<_>>().join("/"));
+    let is_left_over = resource.get("requiresPruning").and_then(Value::as_bool) == Some(true);
+    if is_left_over { format!("{place} (to be pruned)") } else { place }
 }
 
 /// State, need, and what was found.
@@ -377,7 +414,7 @@ impl<'a> Application<'a> {
         }
         let sync = text(self.object, &["status", "sync", "status"]).unwrap_or("Unknown");
         if sync != "Synced" {
-            return Some(format!("is {}", quote(sync)));
+            return Some(out_of_sync(self.object).unwrap_or_else(|| format!("is {}", quote(sync))));
         }
         let compared = text(self.object, &["status", "sync", "revision"]);
         if let (Some(synced), Some(compared)) = (self.operations.synced_revision(), compared)
@@ -389,7 +426,7 @@ impl<'a> Application<'a> {
     }
 
     fn trouble(&self, proof: &Proof) -> Option<Trouble> {
-        if self.comparison_error().is_some() {
+        if self.comparison_error().is_some() && !self.says("ComparisonError", NOT_COMPARED) {
             Some(Trouble::NoSource)
         } else if self.is_degraded(proof) {
             Some(Trouble::Degraded)
@@ -416,10 +453,19 @@ impl<'a> Application<'a> {
     }
 
     fn condition(&self, kind: &str) -> Option<String> {
+        Some(format!("{kind}: {}", quote(cause(self.message_of(kind)?))))
+    }
+
+    /// Whether the condition of a type begins with these words.
+    fn says(&self, kind: &str, words: &str) -> bool {
+        self.message_of(kind).is_some_and(|message| message.starts_with(words))
+    }
+
+    fn message_of(&self, kind: &str) -> Option<&'a str> {
         let conditions = self.object.get("status")?.get("conditions")?.as_array()?;
         let of = |condition: &'a Value, key: &str| condition.get(key).and_then(Value::as_str);
         let found = conditions.iter().find(|condition| of(condition, "type") == Some(kind))?;
-        Some(format!("{kind}: {}", quote(cause(of(found, "message").unwrap_or("")))))
+        Some(of(found, "message").unwrap_or_default())
     }
 }
 

@@ -18,6 +18,9 @@ use crate::package::duration::GoDuration;
 use crate::ready::owned;
 use crate::ready::release::{Failure, Release, ReleaseState, Trouble, Wanted, text};
 
+/// Why a HelmRelease is not ready while its chart is not there.
+const NO_SOURCE: &str = "SourceNotReady";
+
 /// What a HelmRelease says about a release.
 pub fn flux(live: Option<&Map<String, Value>>, wanted: &Wanted<'_>) -> Release {
     match written(live, wanted) {
@@ -124,7 +127,14 @@ impl<'a> HelmRelease<'a> {
             }
         };
         let is_looked_at_again = state == ReleaseState::Progressing && self.is_looked_at_again(wanted);
-        Release { state, attempts, trouble: self.trouble(), is_looked_at_again, message }
+        let verdict_is_due = state == ReleaseState::Progressing && self.is_acting();
+        Release { state, attempts, trouble: self.trouble(), is_looked_at_again, verdict_is_due, message }
+    }
+
+    /// Whether an action runs that ends by its own timeout at the latest.
+    fn is_acting(&self) -> bool {
+        self.ready.is_some_and(|ready| !ready.is_true() && !ready.is_false())
+            && self.reconciling.filter(Condition::is_true).is_some_and(|busy| end_of_action(&busy).is_some())
     }
 
     /// Whether helm-controller has taken the present spec up. A suspended
@@ -218,8 +228,7 @@ impl<'a> HelmRelease<'a> {
     }
 
     fn trouble(&self) -> Option<Trouble> {
-        let lacking =
-            |ready: &Condition<'_>| ready.is_false() && ready.reason == "SourceNotReady" && self.is_current(ready);
+        let lacking = |ready: &Condition<'_>| ready.is_false() && ready.reason == NO_SOURCE && self.is_current(ready);
         self.ready.filter(lacking).map(|_| Trouble::NoSource)
     }
 
@@ -241,6 +250,9 @@ impl<'a> HelmRelease<'a> {
         let stalled = self.stalled.filter(|found| found.is_true());
         let told = match (stalled, failed, busy, self.ready) {
             (Some(stalled), None, _, _) => stalled.describe("Stalled"),
+            (_, Some(failed), _, _) if failed.reason == NO_SOURCE => {
+                format!("waits for its chart: {}", quote(failed.message))
+            }
             (_, Some(failed), _, _) => failed.describe("Ready"),
             (None, None, Some(busy), _) => quote(busy.message),
             (None, None, None, Some(ready)) => ready.describe("Ready"),

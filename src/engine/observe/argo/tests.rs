@@ -255,3 +255,57 @@ fn what_is_not_the_wanted_object_is_not_judged(
     let seen = look(with(ready, pointer, value), &proved());
     assert_eq!((seen.release.state, seen.need, seen.proof), (expected, None, proved()));
 }
+
+fn resource(kind: &str, name: &str, status: &str) -> Value {
+    json!({"kind": kind, "namespace": "ns", "name": name, "status": status})
+}
+
+#[rstest]
+fn what_is_out_of_sync_is_named(ready: Value) {
+    let differs = |count: usize| {
+        let mut resources = vec![resource("Service", "web", "Synced")];
+        resources.extend((0..count).map(|n| resource("Deployment", &format!("web-{n}"), "OutOfSync")));
+        let out = with(ready.clone(), "/status/sync/status", json!("OutOfSync"));
+        with(out, "/status/resources", resources.into())
+    };
+    let says = |application: Value| look(application, &proved()).release.message;
+    assert_eq!(says(differs(1)), "Application/pkg-app: is OutOfSync: Deployment/ns/web-0");
+    let many = "is OutOfSync: Deployment/ns/web-0, Deployment/ns/web-1, Deployment/ns/web-2 and 2 more";
+    assert_eq!(says(differs(5)), format!("Application/pkg-app: {many}"));
+    assert_eq!(says(differs(0)), "Application/pkg-app: is OutOfSync");
+    let mut left_over = resource("ClusterRole", "web", "OutOfSync");
+    left_over["requiresPruning"] = json!(true);
+    left_over["namespace"] = json!("");
+    let left_over = with(differs(0), "/status/resources", json!([left_over]));
+    assert_eq!(says(left_over), "Application/pkg-app: is OutOfSync: ClusterRole/web (to be pruned)");
+}
+
+/// Outside of any turn; while Argo CD is at it nothing is said.
+#[rstest]
+fn what_stays_out_of_sync_is_trouble(ready: Value) {
+    let out = with(ready.clone(), "/status/sync/status", json!("OutOfSync"));
+    let out = with(out, "/status/resources", json!([resource("Deployment", "web", "OutOfSync")]));
+    let found = trouble_now(&object(out.clone()));
+    assert_eq!(found.as_deref(), Some("Application/pkg-app: is OutOfSync: Deployment/ns/web"));
+    let healing = with(out, "/operation", operation(&source(), None));
+    assert_eq!(trouble_now(&object(healing)), None);
+    assert_eq!(trouble_now(&object(ready)), None);
+}
+
+/// The chart is there: what the API server refuses is not missing.
+#[rstest]
+#[case::not_rendered("Failed to load target state: no such chart", Some(Trouble::NoSource))]
+#[case::not_compared(
+    "Failed to compare desired state to live state: failed to calculate diff: field is immutable",
+    None
+)]
+fn what_the_api_server_refuses_is_no_missing_chart(
+    ready: Value,
+    #[case] message: &str,
+    #[case] trouble: Option<Trouble>,
+) {
+    let application = with(ready, "/status/conditions", json!([{"type": "ComparisonError", "message": message}]));
+    let seen = look(application, &proved()).release;
+    assert_eq!((seen.state, seen.trouble), (ReleaseState::Progressing, trouble));
+    assert!(seen.message.ends_with(message), "{}", seen.message);
+}

@@ -167,7 +167,23 @@ fn ready_false_for_other_reasons_than_a_failed_action_is_progress(
         &[condition("Ready", "False", reason, 4), retrying],
     ));
     assert_eq!((seen.state, seen.trouble), (ReleaseState::Progressing, trouble));
-    assert_eq!(seen.message, format!("HelmRelease/pkg-app: Ready is False ({reason}): {reason} at length"));
+    let told = match trouble {
+        Some(_) => "waits for its chart".to_owned(),
+        None => format!("Ready is False ({reason})"),
+    };
+    assert_eq!(seen.message, format!("HelmRelease/pkg-app: {told}: {reason} at length"));
+}
+
+#[rstest]
+#[case::running("Unknown", "Running 'upgrade' action with timeout of 2m0s", true)]
+#[case::before_it_runs("Unknown", "Fulfilling prerequisites", false)]
+#[case::failed("False", "Running 'upgrade' action with timeout of 2m0s", false)]
+fn while_an_action_runs_a_verdict_is_due(ready: Value, #[case] status: &str, #[case] message: &str, #[case] due: bool) {
+    let mut busy = condition("Reconciling", "True", "Progressing", 4);
+    busy["message"] = json!(message);
+    busy["lastTransitionTime"] = json!("2026-11-29T10:00:00Z");
+    let seen = look(with_conditions(ready, &[condition("Ready", status, "Progressing", 4), busy]));
+    assert_eq!((seen.state, seen.verdict_is_due), (ReleaseState::Progressing, due));
 }
 
 #[rstest]
