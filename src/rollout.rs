@@ -17,7 +17,7 @@
 //! | what else their releases run | `workloads` |
 //! | what failure leads to; retry | `outcome`, [`phase`] |
 //! | settings that move nothing | `settings` |
-//! | the whole package back | `rollback` |
+//! | the whole package back | `rollback`; by hand: [`request`] |
 //! | hand-over and replacement | `replace` |
 //! | taking a running release over | `adopt` |
 //! | removed components, hooks, history | `cleanup`, `removal` |
@@ -25,6 +25,7 @@
 //! | a deleted Package | `uninstall` |
 //! | what was last verified, what is safe to undo | [`history`] |
 //! | conditions and reasons | `headline`, `status` |
+//! | events about single components | `transitions` |
 
 mod adopt;
 mod canaries;
@@ -46,11 +47,13 @@ mod prepare;
 mod release;
 mod removal;
 mod replace;
+pub mod request;
 mod rights;
 mod rollback;
 mod settings;
 mod snapshot;
 mod status;
+mod transitions;
 mod turn;
 mod turns;
 mod uninstall;
@@ -82,6 +85,7 @@ pub use needs::{Depth, Needs, needs};
 pub use peer::{Found, peer, sort, sources_of};
 pub use rights::Right;
 pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot, Unreadable};
+pub use workloads::not_rolled_out;
 
 /// How often an object of somebody else that is in the way is looked at again.
 const CONFLICT: Duration = Duration::from_secs(30);
@@ -418,6 +422,9 @@ fn finish(mut work: Work<'_>, headline: &Headline, open: Option<(&str, &str)>) -
         });
     }
     let look_again = work.next_look();
-    let (actions, events, rollout_events) = (work.actions, work.events, work.rollout_events);
+    // Of what becomes of the package its components are the cause.
+    let mut events = transitions::events(&work, open);
+    events.append(&mut work.events);
+    let (actions, rollout_events) = (work.actions, work.rollout_events);
     Decision { records, actions, status, events, rollout_events, look_again }
 }

@@ -36,5 +36,7 @@ mod packages;
 mod pauses;
 #[path = "stories/replacement.rs"]
 mod replacement;
+#[path = "stories/told.rs"]
+mod told;
 #[path = "stories/uninstall.rs"]
 mod uninstall;

@@ -344,17 +344,7 @@ fn object_key(kind: Kind, key: &PackageKey) -> crate::engine::ObjectKey {
 }
 
 fn revision(cached: &Cached) -> Result<RevisionView, serde_json::Error> {
-    let revision: PackageRevision = cached.typed()?;
-    let metadata = revision.metadata;
-    Ok(RevisionView {
-        name: metadata.name.unwrap_or_default(),
-        uid: metadata.uid.unwrap_or_default(),
-        resource_version: metadata.resource_version.unwrap_or_default(),
-        deleting: metadata.deletion_timestamp.is_some(),
-        held: metadata.finalizers.unwrap_or_default().iter().any(|finalizer| finalizer == FINALIZER_REVISION),
-        spec: revision.spec.into(),
-        status: revision.status.unwrap_or_default(),
-    })
+    cached.typed().map(|revision: PackageRevision| revision.into())
 }
 
 fn unread(cached: &Cached, why: &str) -> Unreadable {

@@ -429,11 +429,18 @@ pub(crate) fn git_repository_key(snapshot: &Snapshot, name: &str) -> ObjectKey {
 }
 
 /// Chart version and source revision of a HelmChart that is up to date
-/// (`status.artifact.revision`, `status.observedSourceArtifactRevision`).
+/// (`status.artifact.revision`, `status.observedSourceArtifactRevision`). While it is not
+/// ready, the revision may be one in which there is no such chart: it is recorded before
+/// the chart is looked for, and the artifact is the one before.
 fn artifact_of(live: &Live) -> Option<(String, String)> {
     let status = live.object.get("status")?;
     let generation = live.object.get("metadata")?.get("generation")?;
     (status.get("observedGeneration")? == generation).then_some(())?;
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let is_ready = |condition: &Value| {
+        condition.get("type") == Some(&"Ready".into()) && condition.get("status") == Some(&"True".into())
+    };
+    conditions?.iter().find(|condition| is_ready(condition))?;
     let version = status.get("artifact")?.get("revision")?.as_str()?;
     let revision = status.get("observedSourceArtifactRevision")?.as_str()?;
     Some((version.to_owned(), revision.to_owned()))

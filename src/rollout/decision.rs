@@ -267,6 +267,8 @@ pub struct Event {
     pub warning: bool,
     /// Why.
     pub reason: Reason,
+    /// The component that it is about; `None`: the Package as a whole.
+    pub component: Option<String>,
     /// What happened; one line.
     pub message: String,
 }

@@ -105,6 +105,12 @@ impl<'a> History<'a> {
         touching.find_map(|revision| objection(revision, &target.spec.version)).map_or(Ok(()), Err)
     }
 
+    /// Revisions with a number below `number`.
+    pub fn until(&self, number: u64) -> &'a [RevisionView] {
+        let end = self.revisions.partition_point(|revision| revision.number() < number);
+        self.revisions.get(..end).unwrap_or_default()
+    }
+
     /// Revisions with a number above `number`.
     pub fn after(&self, number: u64) -> &'a [RevisionView] {
         let start = self.revisions.partition_point(|revision| revision.number() <= number);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::clock::Clock as _;
 use super::gate::{self, Held};
 use super::headline::Headline;
-use super::history::History;
 use super::hooks::{self, HookStanding};
 use super::operation;
+use super::request;
 use super::rollback::{self, NoWayBack, Return};
 use super::snapshot::RevisionView;
 use super::turn::short;
@@ -246,7 +246,7 @@ fn stands_as_told(work: &Work<'_>, reason: Reason, message: String, open: (Strin
 }
 
 /// What was last told of the latest revision for a reason.
-fn told<'a>(work: &Work<'a>, reason: Reason) -> Option<&'a str> {
+pub(crate) fn told<'a>(work: &Work<'a>, reason: Reason) -> Option<&'a str> {
     let told = &work.snapshot.package.status;
     let of_this = told.attempted.as_ref().is_some_and(|attempted| attempted.revision == work.latest.number());
     let ready =
@@ -572,30 +572,14 @@ fn rollback_by_hand(work: &mut Work<'_>) -> Option<String> {
     if work.snapshot.revisions.iter().any(|revision| revision.number() != latest && is_handled(revision)) {
         return None;
     }
-    match permitted(work, request) {
-        Err(message) => Some(message),
+    match request::permitted(work.history, request) {
+        Err(refusal) => Some(refusal.to_string()),
         Ok(_) if handled => None,
         Ok(target) => {
             rollback::begin(work, target, Some(request.clone()), "asked for".to_owned());
             None
         }
     }
-}
-
-fn permitted<'a>(work: &Work<'a>, request: &str) -> Result<&'a RevisionView, String> {
-    let (number, token) = request.split_once('@').unwrap_or((request, ""));
-    let target = number.parse().ok().and_then(|number| work.history.get(number));
-    let target = target.ok_or_else(|| format!("there is no revision {number} to return to"))?;
-    if !target.status.succeeded {
-        return Err(format!("revision {number} has never succeeded, so there is nothing to return to"));
-    }
-    if token.starts_with("force") {
-        return Ok(target);
-    }
-    let since = work.history.after(target.number()).iter();
-    History::may_return_to(target, since)
-        .map(|()| target)
-        .map_err(|objection| format!("returning to revision {number} is refused: {objection}"))
 }
 
 /// What runs is not touched by a refused request: it is a remark beside.

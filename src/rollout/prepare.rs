@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::decision::{Action, Precondition};
 use super::live::{Live, Place, key_of};
-use super::release;
 use super::work::Work;
+use super::{outcome, release};
 use crate::api::wellknown::FLUX_RECONCILE;
 use crate::api::{Reason, RecordedComponent, RevisionPhase};
 use crate::engine::observe::{self, ChartArtifact, SourceState};
@@ -93,10 +93,12 @@ fn source(work: &mut Work<'_>, component: &RecordedComponent, manifest: &Map<Str
         SourceState::Progressing { message } => (Reason::Preparing, message),
         SourceState::Mismatch { message } => (Reason::SourceNotFound, message),
         SourceState::Unavailable { message } => {
-            if key.kind == "HelmChart" {
-                ask_repository(work, manifest);
+            let is_looked_for = key.kind == "HelmChart" && ask_repository(work, manifest, live);
+            // Once it was missed it stays so, however often it is looked for again.
+            match is_looked_for && outcome::told(work, Reason::SourceNotFound).is_none() {
+                true => (Reason::Preparing, format!("its repository is asked for the newest charts ({message})")),
+                false => (Reason::SourceNotFound, message),
             }
-            (Reason::SourceNotFound, message)
         }
     };
     Some(Awaited { reason, message: format!("component {}: {message}", component.name) })
@@ -107,16 +109,22 @@ fn apply(work: &mut Work<'_>, manifest: &Map<String, Value>) {
 }
 
 /// A version published after the repository was last fetched is not found until
-/// its interval has passed, unless it is asked to look again.
-fn ask_repository(work: &mut Work<'_>, chart: &Map<String, Value>) {
+/// its interval has passed, unless it is asked to look again. Whether it is being looked
+/// for still: the repository has not answered, or the chart has not been looked for in
+/// what it answered.
+fn ask_repository(work: &mut Work<'_>, chart: &Map<String, Value>, live: Option<&Live>) -> bool {
     let name = text(chart, &["spec", "sourceRef", "name"]);
     let is_repository = |source: &&Live| source.key().kind == "HelmRepository" && Some(source.name()) == name;
-    let Some(repository) = work.snapshot.sources.iter().find(is_repository) else { return };
-    let asked = repository.annotation(FLUX_RECONCILE).and_then(|at| at.parse::<Timestamp>().ok());
-    let elapsed = asked.map(|at| Duration::try_from(work.now.time.duration_since(at)).unwrap_or_default());
+    let Some(repository) = work.snapshot.sources.iter().find(is_repository) else { return false };
+    let asked = repository.annotation(FLUX_RECONCILE);
+    let at = asked.and_then(|at| at.parse::<Timestamp>().ok());
+    let elapsed = at.map(|at| Duration::try_from(work.now.time.duration_since(at)).unwrap_or_default());
     if let Some(left) = elapsed.and_then(|elapsed| ASK_AGAIN.checked_sub(elapsed)).filter(|left| !left.is_zero()) {
         work.look_again(left);
-        return;
+        let answered = text(&repository.object, &["status", "lastHandledReconcileAt"]) == asked;
+        let index = text(&repository.object, &["status", "artifact", "revision"]);
+        let looked_in = live.and_then(|live| text(&live.object, &["status", "observedSourceArtifactRevision"]));
+        return !answered || looked_in.is_some_and(|looked_in| index.is_some_and(|index| index != looked_in));
     }
     work.look_again(ASK_AGAIN);
     let patch = json!({"metadata": {"annotations": {FLUX_RECONCILE: work.now.time.to_string()}}});
@@ -125,4 +133,5 @@ fn ask_repository(work: &mut Work<'_>, chart: &Map<String, Value>) {
     if !work.actions.contains(&action) {
         work.actions.push(action);
     }
+    true
 }

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use super::live::Live;
 use super::rights::Right;
-use crate::api::{DeletionPolicy, Engine, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase};
+use crate::api::wellknown::FINALIZER_REVISION;
+use crate::api::{
+    DeletionPolicy, Engine, PackageRevision, PackageRevisionSpec, PackageRevisionStatus, PackageStatus, RevisionPhase,
+};
 use crate::canary::Sight;
 use crate::canary::guard::Policies;
 use crate::engine::ObjectKey;
@@ -135,6 +138,21 @@ impl Snapshot {
     /// Release objects that say they are this Package's.
     pub(crate) fn own_children(&self) -> impl Iterator<Item = &Live> {
         self.children.iter().filter(|child| child.package() == Some(self.package.name.as_str()))
+    }
+}
+
+impl From<PackageRevision> for RevisionView {
+    fn from(revision: PackageRevision) -> Self {
+        let metadata = revision.metadata;
+        Self {
+            name: metadata.name.unwrap_or_default(),
+            uid: metadata.uid.unwrap_or_default(),
+            resource_version: metadata.resource_version.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            held: metadata.finalizers.unwrap_or_default().iter().any(|finalizer| finalizer == FINALIZER_REVISION),
+            spec: revision.spec.into(),
+            status: revision.status.unwrap_or_default(),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl<'a> Work<'a> {
     }
 
     pub fn event(&mut self, warning: bool, reason: Reason, message: impl Into<String>) {
-        self.events.push(Event { warning, reason, message: message.into() });
+        self.events.push(Event { warning, reason, component: None, message: message.into() });
     }
 
     /// What a turn may take, as the spec says now.

@@ -64,7 +64,7 @@ fn is_workload(key: &ObjectKey, component: &RecordedComponent) -> bool {
 }
 
 /// Why a workload is not rolled out yet, by the rules of `kubectl rollout status`.
-fn not_rolled_out(kind: &str, object: &Value) -> Option<String> {
+pub fn not_rolled_out(kind: &str, object: &Value) -> Option<String> {
     let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
     let status = |field: &str| count(&format!("/status/{field}")).unwrap_or(0);
     if status("observedGeneration") < count("/metadata/generation").unwrap_or(0) {

@@ -11,6 +11,10 @@ use crate::api::wellknown::{FIELD_MANAGER, LABEL_MANAGED_BY};
 use crate::ready::owned;
 use crate::ready::release::text;
 
+/// Why a HelmChart is not ready while what it is taken from is not there yet: that one
+/// says for itself what is wrong with it.
+const AWAITS_SOURCE: [&str; 2] = ["NoSourceArtifact", "SourceUnavailable"];
+
 /// Where a chart's source stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceState {
@@ -95,6 +99,9 @@ fn answer(live: &Map<String, Value>, name: &str) -> Option<SourceState> {
     let told = ready.map_or_else(|| "Flux has not answered yet".to_owned(), |ready| ready.describe("Ready"));
     let message = format!("{name}: {told}");
     match ready {
+        Some(ready) if ready.is_false() && AWAITS_SOURCE.contains(&ready.reason) => {
+            Some(SourceState::Progressing { message })
+        }
         Some(ready) if ready.is_false() => Some(SourceState::Unavailable { message }),
         Some(ready) if ready.is_true() && integer(live, &["status", "observedGeneration"]) == generation => None,
         Some(_) | None => Some(SourceState::Progressing { message }),

@@ -112,8 +112,8 @@ impl Reader {
         let at = note.at.saturating_sub(self.began);
         let what = match &note.what {
             Happening::Restarted => What::Restarted,
-            // Hooks, and what goes on after all, are read from the records.
-            Happening::Event(event) if event.reason != Reason::Progressing => {
+            // Components, hooks, and what goes on after all, are read from the records.
+            Happening::Event(event) if event.component.is_none() && event.reason != Reason::Progressing => {
                 What::Told { warning: event.warning, reason: event.reason, message: event.message.clone() }
             }
             Happening::Event(_) | Happening::Refused(..) => return,

@@ -11,7 +11,7 @@ use crate::sim::world::{Task, World};
 /// What a look at a source gave.
 enum Found {
     Artifact { revision: String, digest: String, built_from: Option<String> },
-    Failed { reason: &'static str, message: String },
+    Failed { reason: &'static str, message: String, looked_in: Option<String> },
     NotYet,
 }
 
@@ -69,7 +69,7 @@ impl World {
             "invalid chart reference: failed to get chart version for remote reference: \
              no '{name}' chart with version matching '{version}' found"
         );
-        Found::Failed { reason: "InvalidChartReference", message }
+        Found::Failed { reason: "InvalidChartReference", message, looked_in: Some(built_from) }
     }
 
     fn chart_in(&self, revision: &str, path: &str) -> Found {
@@ -80,7 +80,10 @@ impl World {
                 let digest = json::digest(&json!([directory, version, id]));
                 Found::Artifact { revision: version.clone(), digest, built_from: Some(revision.to_owned()) }
             }
-            None => Found::Failed { reason: "InvalidChartReference", message: format!("no chart at {directory}") },
+            None => {
+                let message = format!("no chart at {directory}");
+                Found::Failed { reason: "InvalidChartReference", message, looked_in: Some(revision.to_owned()) }
+            }
         }
     }
 
@@ -96,7 +99,7 @@ impl World {
                 let revision = format!("{branch}@sha1:{}", commit.id);
                 Found::Artifact { digest: json::digest(&json!(revision)), revision, built_from: None }
             }
-            None => Found::Failed { reason: "GitOperationFailed", message: "commit not found".into() },
+            None => Found::Failed { reason: "GitOperationFailed", message: "commit not found".into(), looked_in: None },
         }
     }
 
@@ -112,7 +115,7 @@ impl World {
             let digest = json::digest(&json!([name, tag]));
             return Found::Artifact { revision: format!("{tag}@{digest}"), digest, built_from: None };
         }
-        Found::Failed { reason: "OCIArtifactPullFailed", message: format!("{url}:{tag}: not found") }
+        Found::Failed { reason: "OCIArtifactPullFailed", message: format!("{url}:{tag}: not found"), looked_in: None }
     }
 
     fn write_source(&mut self, key: &Key, source: &Object, found: Found) {
@@ -130,8 +133,12 @@ impl World {
                 }
                 handle(status, handled);
             }
-            // observedGeneration stays behind: it moves only with success.
-            Found::Failed { reason, message } => {
+            // observedGeneration stays behind: it moves only with success. In what the chart
+            // was looked for is recorded before it is looked for.
+            Found::Failed { reason, message, looked_in } => {
+                if let Some(looked_in) = looked_in {
+                    status.insert("observedSourceArtifactRevision".into(), looked_in.into());
+                }
                 let failed = Condition {
                     type_: "FetchFailed",
                     status: "True",

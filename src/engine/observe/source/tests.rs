@@ -120,3 +120,15 @@ fn what_is_not_the_wanted_source_is_not_judged() {
     going["metadata"]["deletionTimestamp"] = json!("2026-11-29T10:00:00Z");
     assert!(matches!(look(&going, None), SourceState::Outdated { .. }));
 }
+
+/// That of the source is told for itself.
+#[rstest]
+#[case::not_fetched_yet("NoSourceArtifact", false)]
+#[case::not_there_yet("SourceUnavailable", false)]
+#[case::no_such_version("InvalidChartReference", true)]
+fn a_chart_whose_source_is_not_there_yet_is_awaited(#[case] reason: &str, #[case] is_missing: bool) {
+    let ready = json!({"type": "Ready", "status": "False", "reason": reason, "observedGeneration": 1});
+    let found = look(&chart(json!({"observedGeneration": -1, "conditions": [ready]})), None);
+    assert_eq!(matches!(found, SourceState::Unavailable { .. }), is_missing, "{found:?}");
+    assert_eq!(matches!(found, SourceState::Progressing { .. }), !is_missing, "{found:?}");
+}
