@@ -12,6 +12,7 @@ mod events;
 mod execute;
 mod foreign;
 mod guards;
+mod interruption;
 pub(crate) mod kinds;
 pub(crate) mod lease;
 pub(crate) mod lookups;

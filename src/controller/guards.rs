@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::cached::Cached;
 use super::cluster::{RequestError, bounded, typed_api};
+use super::interruption::Interruption;
 use super::lookups::refusal;
 use super::watch::Watches;
 use crate::api::wellknown::LABEL_GUARD;
@@ -35,6 +36,8 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 /// The kinds that make up the guard.
 const KINDS: [&str; 2] = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"];
+/// Their plurals.
+const PLURALS: [&str; 2] = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
 
 type Objects = BTreeMap<String, Map<String, Value>>;
 
@@ -129,10 +132,15 @@ impl Watches {
 
     async fn follow_guard(&self, position: usize) {
         let Some(kind) = KINDS.get(position).copied() else { return };
+        let plural = PLURALS.get(position).copied().unwrap_or_default();
+        let mut interruption = Interruption::of(
+            format!("{plural}.{GROUP}"),
+            "it is only needed for Packages with a canary, for which the guard counts as absent",
+        );
         loop {
             let of_kind = GroupVersionKind::gvk(GROUP, VERSION, kind);
             let pause = match bounded(pinned_kind(&self.client, &of_kind)).await {
-                Ok((resource, _)) => self.follow_served(position, &resource).await,
+                Ok((resource, _)) => self.follow_served(position, &resource, &mut interruption).await,
                 Err(error) if error.is_not_found() => {
                     self.know(position, Objects::new());
                     ASK_AGAIN
@@ -147,7 +155,12 @@ impl Watches {
     }
 
     /// Gives the pause before the next attempt.
-    async fn follow_served(&self, position: usize, resource: &ApiResource) -> Duration {
+    async fn follow_served(
+        &self,
+        position: usize,
+        resource: &ApiResource,
+        interruption: &mut Interruption,
+    ) -> Duration {
         let kind = resource.kind.as_str();
         let objects = typed_api::<Cached>(self.client.clone(), "", resource);
         let mut events = std::pin::pin!(watcher(objects, Config::default().labels(LABEL_GUARD)).default_backoff());
@@ -158,7 +171,10 @@ impl Watches {
                 Ok(Event::InitApply(object)) => {
                     incoming.insert(object.key().name.clone(), object.object());
                 }
-                Ok(Event::InitDone) => self.know(position, std::mem::take(&mut incoming)),
+                Ok(Event::InitDone) => {
+                    interruption.over();
+                    self.know(position, std::mem::take(&mut incoming));
+                }
                 Ok(Event::Apply(object)) => self.change(position, |known| {
                     known.insert(object.key().name.clone(), object.object());
                 }),
@@ -166,7 +182,7 @@ impl Watches {
                     known.remove(&object.key().name);
                 }),
                 Err(error) if matches!(refusal(&error), Some(401 | 403)) => {
-                    tracing::warn!(kind, %error, "the canary's guard may not be read: it counts as absent");
+                    interruption.tell(&error);
                     self.know(position, Objects::new());
                     return ASK_AGAIN_DENIED;
                 }
@@ -177,7 +193,7 @@ impl Watches {
                     self.know(position, Objects::new());
                     return ASK_AGAIN;
                 }
-                Err(error) => tracing::warn!(kind, %error, "watch interrupted"),
+                Err(error) => interruption.tell(&error),
             }
         }
         ASK_AGAIN_DENIED

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::cached::Cached;
 use super::cluster::{RequestError, bounded};
+use super::interruption::Interruption;
 use super::kinds::Kind;
 use super::lookups::refusal;
 use super::queue::Queue;
@@ -91,9 +92,13 @@ impl Watches {
         let store = self.view.store(kind);
         let mut events = std::pin::pin!(watcher(objects, config).default_backoff());
         let mut interrupted: Option<Instant> = None;
+        let mut interruption = Interruption::of_kind(kind);
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
+                    if matches!(event, Event::InitDone) {
+                        interruption.over();
+                    }
                     if interrupted.take().is_some_and(|since| since.elapsed() >= GAP) {
                         // What happened meanwhile was not seen: no turn has used that time.
                         self.view.watching_anew();
@@ -102,7 +107,7 @@ impl Watches {
                 }
                 Err(error) => {
                     interrupted.get_or_insert_with(Instant::now);
-                    tracing::warn!(kind = kind.as_str(), %error, "watch interrupted");
+                    interruption.tell(&error);
                 }
             }
         }
@@ -167,6 +172,10 @@ impl Watches {
         let mut present: BTreeSet<String> = BTreeSet::new();
         let mut tasks = JoinSet::new();
         let mut listed = false;
+        let mut interruption = Interruption::of(
+            "customresourcedefinitions.apiextensions.k8s.io",
+            "they tell which engines are installed, and nothing begins before that is known",
+        );
         loop {
             // A watch of a kind never ends by itself: without it this process is blind.
             let event = tokio::select! {
@@ -180,12 +189,15 @@ impl Watches {
                     self.note_definition(&definition);
                     present.insert(definition.name_any());
                 }
-                Ok(Event::InitDone) => listed = true,
+                Ok(Event::InitDone) => {
+                    interruption.over();
+                    listed = true;
+                }
                 Ok(Event::Delete(definition)) => {
                     present.remove(&definition.name_any());
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "watch of CustomResourceDefinitions interrupted");
+                    interruption.tell(&error);
                     continue;
                 }
             }
@@ -243,14 +255,22 @@ impl Watches {
     pub async fn follow_namespaces(self) {
         let namespaces: Api<PartialObjectMeta<Namespace>> = Api::all(self.client.clone());
         let mut events = std::pin::pin!(watcher(namespaces, Config::default().page_size(PAGE)).default_backoff());
+        let mut interruption = Interruption::of(
+            "namespaces",
+            "it is only needed to see which namespaces are being deleted, their pod-security labels, and their Argo CD \
+             project: without it all of them count as there to stay",
+        );
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::InitApply(namespace) | Event::Apply(namespace)) => self.note_namespace(&namespace, false),
                 Ok(Event::Delete(namespace)) => self.note_namespace(&namespace, true),
                 Ok(Event::Init) => {}
-                Ok(Event::InitDone) => self.namespaces_are_read(),
+                Ok(Event::InitDone) => {
+                    interruption.over();
+                    self.namespaces_are_read();
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "watch of namespaces interrupted");
+                    interruption.tell(&error);
                     if matches!(refusal(&error), Some(401 | 403)) {
                         self.namespaces_are_read();
                     }
