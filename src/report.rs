@@ -8,9 +8,11 @@ mod children;
 pub mod diff;
 pub mod history;
 pub mod remedy;
+pub mod rollback;
 pub mod status;
 mod table;
 pub mod why;
+pub mod workloads;
 
 use crate::api::{Condition, Package};
 
@@ -25,6 +27,25 @@ fn is_current(package: &Package) -> bool {
     let observed = package.status.as_ref().and_then(|status| status.observed_generation);
     observed.is_some() && observed == package.metadata.generation
 }
+
+/// Whether the controller has ever looked at the Package.
+fn is_looked_at(package: &Package) -> bool {
+    let observed = package.status.as_ref().and_then(|status| status.observed_generation);
+    observed.is_some_and(|observed| observed >= 0)
+}
+
+/// What is said of a Package whose status is not about the present spec.
+fn unseen(package: &Package) -> &'static str {
+    if is_looked_at(package) {
+        "the controller has not looked at this spec yet"
+    } else {
+        "the controller has not looked at it yet"
+    }
+}
+
+/// How to find out why nobody looks at a Package.
+const SEE_CONTROLLER: &str = "See whether it runs, and whether its --watch-namespace is another one: \
+                              `kubectl get pods -A -l app.kubernetes.io/name=windlass`, then its logs.";
 
 /// `namespace/name`.
 fn full_name(package: &Package) -> String {

@@ -2,15 +2,17 @@
 
 pub mod diff;
 pub mod history;
+mod output;
 pub mod retry;
 pub mod rollback;
 pub mod status;
 pub mod why;
+mod workloads;
 
 use std::error::Error as _;
 use std::path::PathBuf;
 
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, TypeMeta};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
@@ -119,6 +121,34 @@ impl Cluster {
     pub async fn package(&self, name: &str) -> anyhow::Result<Package> {
         let found = bounded(self.packages(Some(&self.namespace)).get(name)).await;
         found.map_err(|error| self.explain(error, name))
+    }
+
+    /// Objects of a kind of ours as they are stored: one of them, or those of a namespace,
+    /// or all.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    async fn stored(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        name: Option<&str>,
+    ) -> anyhow::Result<Vec<DynamicObject>> {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource()),
+            None => Api::all_with(self.client.clone(), &kind.resource()),
+        };
+        let mut found = match name {
+            Some(name) => vec![bounded(api.get(name)).await.map_err(|error| self.explain(error, name))?],
+            None => {
+                let list = bounded(api.list(&kube::api::ListParams::default())).await;
+                list.map_err(|error| listed(error, "cannot list the Packages"))?.items
+            }
+        };
+        let resource = kind.resource();
+        let types = TypeMeta { api_version: resource.api_version, kind: resource.kind };
+        found.iter_mut().for_each(|object| object.types = Some(types.clone()));
+        Ok(found)
     }
 
     /// A Package as it is stored, fields that this program does not know

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::engine::observe::out_of_sync;
+
 /// The lines that tell most: conditions of a HelmRelease; operation, sync and
 /// health of an Application.
 pub(super) fn say(object: &Map<String, Value>) -> Vec<String> {
@@ -16,9 +18,17 @@ pub(super) fn say(object: &Map<String, Value>) -> Vec<String> {
     if let (Some(sync), Some(health)) = (text("/sync/status"), text("/health/status")) {
         lines.push(with(format!("sync {sync}, health {health}"), text("/health/message")));
     }
+    lines.extend(out_of_sync(object));
     let conditions = object.get("status").and_then(|status| status.get("conditions")).and_then(Value::as_array);
     lines.extend(conditions.into_iter().flatten().filter_map(Value::as_object).map(condition));
     lines
+}
+
+/// Whether Argo CD has done its part and finds a difference still.
+pub(super) fn stays_out_of_sync(object: &Map<String, Value>) -> bool {
+    let phase = object.get("status").and_then(|status| status.pointer("/operationState/phase"));
+    let has_ended = phase.and_then(Value::as_str) == Some("Succeeded") && !object.contains_key("operation");
+    has_ended && out_of_sync(object).is_some()
 }
 
 /// Conditions of an Application have no status: they are there or not.

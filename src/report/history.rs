@@ -7,12 +7,17 @@ use super::table::table;
 use crate::api::{HookOutcome, Package, PackageRevision, PackageRevisionStatus};
 
 /// One line for each revision, the newest last; `*` marks the one that runs.
-pub fn write(package: &Package, revisions: &[PackageRevision], now: Timestamp) -> String {
+/// `wide` adds the engine and the commit.
+pub fn write(package: &Package, revisions: &[PackageRevision], wide: bool, now: Timestamp) -> String {
     let runs = package.status.as_ref().and_then(|status| status.revision);
     let mut revisions: Vec<&PackageRevision> = revisions.iter().collect();
     revisions.sort_by_key(|revision| revision.spec.number);
-    let rows: Vec<Vec<String>> = revisions.iter().map(|revision| row(revision, runs, now)).collect();
-    table(&["REVISION", "VERSION", "FROM", "PHASE", "ROLLBACK", "MOVED", "HOOKS", "AGE", "REASON"], &rows)
+    let headings =
+        ["REVISION", "VERSION", "FROM", "PHASE", "ROLLBACK", "MOVED", "HOOKS", "AGE", "REASON", "ENGINE", "COMMIT"];
+    let shown = if wide { headings.len() } else { headings.len() - 2 };
+    let row = |revision: &&PackageRevision| row(revision, runs, now).into_iter().take(shown).collect();
+    let rows: Vec<Vec<String>> = revisions.iter().map(row).collect();
+    table(headings.get(..shown).unwrap_or_default(), &rows)
 }
 
 fn row(revision: &PackageRevision, runs: Option<u64>, now: Timestamp) -> Vec<String> {
@@ -33,6 +38,8 @@ fn row(revision: &PackageRevision, runs: Option<u64>, now: Timestamp) -> Vec<Str
         hooks(&status),
         age::since(revision.metadata.creation_timestamp.as_ref(), now),
         status.reason.map(|reason| reason.to_string()).unwrap_or_default(),
+        spec.engine.as_str().to_owned(),
+        if spec.commit.is_empty() { "-".to_owned() } else { spec.commit.clone() },
     ]
 }
 

@@ -5,24 +5,36 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::table::table;
-use super::{age, full_name, is_current, ready};
+use super::{SEE_CONTROLLER, age, full_name, is_current, is_looked_at, ready, unseen};
 use crate::api::{ComponentState, ComponentStatus, Package, PackageStatus, RolloutStatus};
+
+/// Which columns a list has beside the usual ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Columns {
+    /// The namespace.
+    pub namespace: bool,
+    /// Wanted version, revision and engine.
+    pub wide: bool,
+}
 
 /// One line for each Package, as `kubectl get wpkg` shows it, with the progress
 /// of its components.
-pub fn list(packages: &[Package], with_namespace: bool, now: Timestamp) -> String {
-    let headings = ["NAMESPACE", "NAME", "VERSION", "READY", "COMPONENTS", "STATUS", "AGE"];
-    let skip = usize::from(!with_namespace);
-    let rows: Vec<Vec<String>> =
-        packages.iter().map(|package| row(package, now).into_iter().skip(skip).collect()).collect();
-    table(headings.get(skip..).unwrap_or_default(), &rows)
+pub fn list(packages: &[Package], columns: Columns, now: Timestamp) -> String {
+    let headings =
+        ["NAMESPACE", "NAME", "VERSION", "READY", "COMPONENTS", "STATUS", "AGE", "WANTED", "REVISION", "ENGINE"];
+    let shown = usize::from(!columns.namespace)..headings.len() - if columns.wide { 0 } else { 3 };
+    let row = |package: &Package| -> Vec<String> {
+        row(package, now).get(shown.clone()).map(<[String]>::to_vec).unwrap_or_default()
+    };
+    let rows: Vec<Vec<String>> = packages.iter().map(row).collect();
+    table(headings.get(shown.clone()).unwrap_or_default(), &rows)
 }
 
 fn row(package: &Package, now: Timestamp) -> Vec<String> {
     let status = package.status.clone().unwrap_or_default();
     let summary = match status.summary.clone() {
         Some(summary) if is_current(package) => summary,
-        Some(_) | None => "the controller has not seen this spec yet".to_owned(),
+        Some(_) | None => unseen(package).to_owned(),
     };
     vec![
         package.metadata.namespace.clone().unwrap_or_default(),
@@ -32,6 +44,9 @@ fn row(package: &Package, now: Timestamp) -> Vec<String> {
         progress(&status.components),
         summary,
         age::since(package.metadata.creation_timestamp.as_ref(), now),
+        package.spec.version.clone(),
+        status.revision.map_or_else(|| "-".to_owned(), |revision| revision.to_string()),
+        status.engine.map_or_else(|| "-".to_owned(), |engine| engine.as_str().to_owned()),
     ]
 }
 
@@ -53,8 +68,13 @@ pub fn detail(package: &Package, now: Timestamp) -> String {
     for (name, value) in headers(package, &status) {
         let _ = writeln!(text, "{:<10} {value}", format!("{name}:"));
     }
-    if !is_current(package) {
-        text.push_str("\nThe controller has not seen the present spec yet; what follows is about the one before.\n");
+    if !is_looked_at(package) {
+        let age = age::since(package.metadata.creation_timestamp.as_ref(), now);
+        let _ = writeln!(text, "\nThe controller has not looked at it yet, {age} after it was made.\n{SEE_CONTROLLER}");
+    } else if !is_current(package) {
+        text.push_str(
+            "\nThe controller has not looked at the present spec yet; what follows is about the one before.\n",
+        );
     }
     if let Some(ready) = ready(package) {
         let since = age::since(Some(&ready.last_transition_time), now);

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::status::Columns;
 use super::why::Found;
+use super::workloads::Workload;
 use super::{diff, history, remedy, status, why};
 use crate::api::{Package, PackageRevision, Reason};
 
@@ -59,10 +61,10 @@ fn found(packages: Vec<Package>) -> Found {
 #[test]
 fn a_line_tells_version_progress_and_what_it_is_doing() {
     let fresh = package("new", "1.0.0", &json!({"observedGeneration": -1}));
-    insta::assert_snapshot!(status::list(&[upgrading(), fresh], true, now()), @r"
+    insta::assert_snapshot!(status::list(&[upgrading(), fresh], Columns { namespace: true, wide: false }, now()), @r"
     NAMESPACE   NAME   VERSION   READY     COMPONENTS   STATUS                                                                     AGE
     packages    shop   1.0.0     Unknown   1/3          Progressing: component db: HelmRelease/shop-db: Running 'upgrade' action   10m
-    packages    new    -         -         -            the controller has not seen this spec yet                                  10m
+    packages    new    -         -         -            the controller has not looked at it yet                                    10m
     ");
 }
 
@@ -89,8 +91,30 @@ fn one_package_is_shown_with_its_components() {
 fn a_status_about_an_earlier_spec_says_so() {
     let mut stale = upgrading();
     stale.metadata.generation = Some(4);
-    assert!(status::detail(&stale, now()).contains("The controller has not seen the present spec yet"));
-    assert!(status::list(&[stale], false, now()).contains("the controller has not seen this spec yet"));
+    assert!(status::detail(&stale, now()).contains("The controller has not looked at the present spec yet"));
+    assert!(why::write(&key("shop"), &found(vec![stale.clone()]), now()).contains("has not looked at this spec yet\n"));
+    assert!(
+        status::list(&[stale], Columns::default(), now()).contains("the controller has not looked at this spec yet")
+    );
+}
+
+#[test]
+fn a_package_that_nobody_has_looked_at_says_since_when_and_where_to_look() {
+    let fresh = package("new", "1.0.0", &json!({"observedGeneration": -1}));
+    let told = "has not looked at it yet, 10m after it was made";
+    let detail = status::detail(&fresh, now());
+    assert!(detail.contains(told) && detail.contains("kubectl get pods -A"), "{detail}");
+    let why = why::write(&key("new"), &found(vec![fresh]), now());
+    assert!(why.contains(told) && why.contains("kubectl get pods -A"), "{why}");
+}
+
+#[test]
+fn wide_columns_come_last() {
+    let columns = Columns { namespace: false, wide: true };
+    insta::assert_snapshot!(status::list(&[upgrading()], columns, now()), @r"
+    NAME   VERSION   READY     COMPONENTS   STATUS                                                                     AGE   WANTED   REVISION   ENGINE
+    shop   1.0.0     Unknown   1/3          Progressing: component db: HelmRelease/shop-db: Running 'upgrade' action   10m   2.0.0    1          flux
+    ");
 }
 
 fn waiting(name: &str, on: &str) -> Package {
@@ -116,14 +140,14 @@ fn the_chain_of_blockers_is_followed_to_its_root() {
         ]},
     });
     found.children.push(child.as_object().cloned().unwrap());
-    insta::assert_snapshot!(why::write(&key("portal"), &found), @r"
-    packages/portal is not ready: RequirementsNotMet
+    insta::assert_snapshot!(why::write(&key("portal"), &found, now()), @r"
+    packages/portal is not ready for 2m: RequirementsNotMet
       package web is required and is moving
-      packages/web is not ready: RequirementsNotMet
+      packages/web is not ready for 2m: RequirementsNotMet
         package shop is required and is moving
-        packages/shop is not ready: Progressing
+        packages/shop is not ready for 2m: Progressing
           component db: HelmRelease/shop-db: Running 'upgrade' action
-          component db is Progressing
+          component db is Progressing for 30s
             HelmRelease/shop-db: Ready is False (UpgradeFailed): timed out waiting
           To do: Nothing for now: it goes on by itself, bounded by upgrade.timeout.
     ");
@@ -131,13 +155,13 @@ fn the_chain_of_blockers_is_followed_to_its_root() {
 
 #[test]
 fn a_circle_of_blockers_ends() {
-    let text = why::write(&key("a"), &found(vec![waiting("a", "b"), waiting("b", "a")]));
+    let text = why::write(&key("a"), &found(vec![waiting("a", "b"), waiting("b", "a")]), now());
     assert!(text.contains("packages/a: see above"), "{text}");
 }
 
 #[test]
 fn a_blocker_that_is_not_there_is_named() {
-    let text = why::write(&key("a"), &found(vec![waiting("a", "gone")]));
+    let text = why::write(&key("a"), &found(vec![waiting("a", "gone")]), now());
     assert!(text.contains("packages/gone: there is no such Package"), "{text}");
 }
 
@@ -157,11 +181,65 @@ fn an_application_is_told_by_operation_sync_and_health() {
         },
     });
     found.children.push(child.as_object().cloned().unwrap());
-    let text = why::write(&key("shop"), &found);
+    let text = why::write(&key("shop"), &found, now());
     for line in ["operation Failed: one or more", "sync OutOfSync, health Missing", "ComparisonError: chart not found"]
     {
         assert!(text.contains(&format!("Application/shop-db: {line}")), "{text}");
     }
+}
+
+fn application(status: Value) -> serde_json::Map<String, Value> {
+    let child = json!({
+        "kind": "Application",
+        "metadata": {
+            "name": "shop-db", "namespace": "packages",
+            "labels": {"windlass.dev/package": "shop", "windlass.dev/component": "db"},
+        },
+        "status": status,
+    });
+    child.as_object().cloned().unwrap()
+}
+
+#[test]
+fn what_stays_out_of_sync_is_named_and_does_not_go_on_by_itself() {
+    let told = |phase: &str| {
+        let mut found = found(vec![upgrading()]);
+        found.children.push(application(json!({
+            "operationState": {"phase": phase}, "sync": {"status": "OutOfSync"}, "health": {"status": "Healthy"},
+            "resources": [{"kind": "StatefulSet", "namespace": "shop", "name": "db", "status": "OutOfSync"}],
+        })));
+        why::write(&key("shop"), &found, now())
+    };
+    let stays = told("Succeeded");
+    assert!(stays.contains("Application/shop-db: is OutOfSync: StatefulSet/shop/db"), "{stays}");
+    assert!(stays.contains("install.ignore") && !stays.contains("goes on by itself, bounded"), "{stays}");
+    assert!(told("Running").contains("goes on by itself, bounded"));
+}
+
+#[test]
+fn the_pod_that_a_release_waits_for_is_named() {
+    let mut found = found(vec![upgrading()]);
+    found.children.push(application(json!({"sync": {"status": "Synced"}, "health": {"status": "Progressing"}})));
+    let object = json!({
+        "kind": "Deployment", "metadata": {"name": "db", "namespace": "shop", "generation": 1},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1},
+    });
+    let waiting = json!({"name": "db", "state": {"waiting": {"reason": "ImagePullBackOff"}}});
+    let pod = json!({"metadata": {"name": "db-1"}, "status": {"phase": "Pending", "containerStatuses": [waiting]}});
+    found.workloads.push(Workload {
+        child: "Application/shop-db".into(),
+        object: object.as_object().cloned().unwrap(),
+        pods: vec![pod.as_object().cloned().unwrap()],
+    });
+    insta::assert_snapshot!(why::write(&key("shop"), &found, now()), @r"
+    packages/shop is not ready for 2m: Progressing
+      component db: HelmRelease/shop-db: Running 'upgrade' action
+      component db is Progressing for 30s
+        Application/shop-db: sync Synced, health Progressing
+          Deployment/shop/db: 0 of 1 replicas are available
+            pod db-1: container db: ImagePullBackOff
+      To do: Nothing for now: it goes on by itself, bounded by upgrade.timeout.
+    ");
 }
 
 #[rstest]
@@ -199,11 +277,13 @@ fn revisions_are_listed_with_what_they_did() {
         ),
         revision(1, json!({}), json!({"phase": "Succeeded", "reason": "Ready"})),
     ];
-    insta::assert_snapshot!(history::write(&upgrading(), &revisions, now()), @r"
+    insta::assert_snapshot!(history::write(&upgrading(), &revisions, false, now()), @r"
     REVISION   VERSION   FROM    PHASE               ROLLBACK        MOVED   HOOKS               AGE   REASON
     1 *        1.0.0     -       Succeeded           unsafe          -       -                   10m   Ready
     2          2.0.0     1.0.0   RolledBack (to 1)   safe to >=1.0   db      migrate:succeeded   10m   UpgradeRolledBack
     ");
+    let wide = history::write(&upgrading(), &revisions, true, now());
+    assert!(wide.lines().next().is_some_and(|line| line.ends_with("ENGINE   COMMIT")), "{wide}");
 }
 
 fn spec(value: Value) -> serde_json::Map<String, Value> {

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::remedy::remedy;
-use super::{children, full_name, is_current, ready};
+use super::workloads::{self, Workload};
+use super::{SEE_CONTROLLER, age, children, full_name, is_current, is_looked_at, ready, unseen};
 use crate::api::wellknown::{LABEL_COMPONENT, LABEL_PACKAGE};
-use crate::api::{Blocker, ComponentState, Package, Reason};
+use crate::api::{Blocker, ComponentState, ComponentStatus, Package, Reason};
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -20,6 +22,8 @@ pub struct Found {
     pub packages: BTreeMap<Key, Package>,
     /// HelmReleases and Applications with our labels.
     pub children: Vec<Map<String, Value>>,
+    /// What runs for them.
+    pub workloads: Vec<Workload>,
     /// What could not be read for want of rights.
     pub unread: Vec<String>,
 }
@@ -32,52 +36,16 @@ pub fn blockers(package: &Package) -> Vec<Key> {
 }
 
 /// The chain from a Package to what holds it up in the end, and what to do.
-pub fn write(start: &Key, found: &Found) -> String {
-    let mut text = String::new();
-    let mut told = BTreeSet::new();
-    tell(start, found, 0, &mut told, &mut text);
-    text
+pub fn write(start: &Key, found: &Found, now: Timestamp) -> String {
+    let mut teller = Teller { found, now, told: BTreeSet::new(), text: String::new() };
+    teller.tell(start, 0);
+    teller.text
 }
 
-fn tell(key: &Key, found: &Found, depth: usize, told: &mut BTreeSet<Key>, text: &mut String) {
-    let indent = "  ".repeat(depth);
-    let Some(package) = found.packages.get(key) else {
-        let _ = writeln!(text, "{indent}{}/{}: there is no such Package", key.0, key.1);
-        return;
-    };
-    if !told.insert(key.clone()) {
-        let _ = writeln!(text, "{indent}{}: see above", full_name(package));
-        return;
-    }
-    let Some(ready) = ready(package).filter(|_| is_current(package)) else {
-        let _ = writeln!(text, "{indent}{}: the controller has not seen this spec yet", full_name(package));
-        let _ = writeln!(text, "{indent}  To do: see whether the controller runs and watches this namespace.");
-        return;
-    };
-    let is_ready = if ready.status == "True" { "is ready" } else { "is not ready" };
-    let _ = writeln!(text, "{indent}{} {is_ready}: {}", full_name(package), ready.reason);
-    let _ = writeln!(text, "{indent}  {}", ready.message);
-    let packages = blockers(package);
-    for other in other_blockers(package) {
-        let _ = writeln!(text, "{indent}  blocked by {} {} ({})", other.kind, other.name, other.reason);
-    }
-    for blocker in &packages {
-        tell(blocker, found, depth + 1, told, text);
-    }
-    if packages.is_empty() {
-        root(package, found, &indent, text);
-    }
-}
-
-fn other_blockers(package: &Package) -> impl Iterator<Item = &Blocker> {
-    let status = package.status.as_ref();
-    status.into_iter().flat_map(|status| &status.blocked_by).filter(|blocker| blocker.kind != "Package")
-}
-
-/// Nobody else holds it up: what its open components and their objects say.
-fn root(package: &Package, found: &Found, indent: &str, text: &mut String) {
+/// The components of a Package that are not done, none of which waits for its turn.
+pub fn open(package: &Package) -> impl Iterator<Item = &ComponentStatus> {
     let components = package.status.as_ref().map(|status| status.components.as_slice()).unwrap_or_default();
-    let open = components.iter().filter(|component| match component.state {
+    components.iter().filter(|component| match component.state {
         ComponentState::Waiting | ComponentState::Verified | ComponentState::Restored | ComponentState::Removed => {
             false
         }
@@ -88,23 +56,100 @@ fn root(package: &Package, found: &Found, indent: &str, text: &mut String) {
         | ComponentState::Suspended
         | ComponentState::Restoring
         | ComponentState::Removing => true,
-    });
-    for component in open {
-        let _ = writeln!(text, "{indent}  component {} is {:?}", component.name, component.state);
-        for object in children_of(package, &component.name, found) {
-            let kind = object.get("kind").and_then(Value::as_str).unwrap_or("object");
-            let name = object.get("metadata").and_then(|m| m.get("name")).and_then(Value::as_str).unwrap_or_default();
-            for line in children::say(object) {
-                let _ = writeln!(text, "{indent}    {kind}/{name}: {line}");
-            }
+    })
+}
+
+struct Teller<'a> {
+    found: &'a Found,
+    now: Timestamp,
+    told: BTreeSet<Key>,
+    text: String,
+}
+
+impl Teller<'_> {
+    fn line(&mut self, depth: usize, line: impl std::fmt::Display) {
+        let _ = writeln!(self.text, "{}{line}", "  ".repeat(depth));
+    }
+
+    fn tell(&mut self, key: &Key, depth: usize) {
+        let found = self.found;
+        let Some(package) = found.packages.get(key) else {
+            return self.line(depth, format!("{}/{}: there is no such Package", key.0, key.1));
+        };
+        if !self.told.insert(key.clone()) {
+            return self.line(depth, format!("{}: see above", full_name(package)));
+        }
+        let Some(ready) = ready(package).filter(|_| is_current(package)) else {
+            return self.unseen(package, depth);
+        };
+        let is_ready = if ready.status == "True" { "is ready" } else { "is not ready" };
+        let since = age::since(Some(&ready.last_transition_time), self.now);
+        self.line(depth, format!("{} {is_ready} for {since}: {}", full_name(package), ready.reason));
+        self.line(depth + 1, &ready.message);
+        let packages = blockers(package);
+        for other in other_blockers(package) {
+            self.line(depth + 1, format!("blocked by {} {} ({})", other.kind, other.name, other.reason));
+        }
+        for blocker in &packages {
+            self.tell(blocker, depth + 1);
+        }
+        if packages.is_empty() {
+            self.root(package, depth + 1);
         }
     }
-    if let Some(reason) = ready(package).and_then(|ready| Reason::parse(&ready.reason)) {
-        let _ = writeln!(text, "{indent}  To do: {}", remedy(reason));
+
+    fn unseen(&mut self, package: &Package, depth: usize) {
+        let age = age::since(package.metadata.creation_timestamp.as_ref(), self.now);
+        let since = if is_looked_at(package) { String::new() } else { format!(", {age} after it was made") };
+        self.line(depth, format!("{}: {}{since}", full_name(package), unseen(package)));
+        self.line(depth + 1, format!("To do: {SEE_CONTROLLER}"));
+    }
+
+    /// Nobody else holds it up: what its open components and their objects say, down to
+    /// the pods.
+    fn root(&mut self, package: &Package, depth: usize) {
+        let mut differs = false;
+        for component in open(package) {
+            let since = age::since(component.since.as_ref(), self.now);
+            self.line(depth, format!("component {} is {:?} for {since}", component.name, component.state));
+            for object in children_of(package, &component.name, self.found) {
+                differs |= children::stays_out_of_sync(object);
+                let child = child_name(object);
+                for line in children::say(object) {
+                    self.line(depth + 1, format!("{child}: {line}"));
+                }
+                for workload in self.found.workloads.iter().filter(|workload| workload.child == child) {
+                    for line in workloads::say(workload) {
+                        self.line(depth + 2, line);
+                    }
+                }
+            }
+        }
+        let Some(reason) = ready(package).and_then(|ready| Reason::parse(&ready.reason)) else { return };
+        let todo = if differs && reason == Reason::Progressing { OUT_OF_SYNC } else { remedy(reason) };
+        self.line(depth, format!("To do: {todo}"));
     }
 }
 
-fn children_of<'a>(
+/// What to do where Argo CD has applied everything, and still finds a difference.
+const OUT_OF_SYNC: &str = "Argo CD has applied these objects, and they differ still: it may not go on by itself. See what \
+                           differs (`argocd app diff`); state it in the chart as the API server has it, or leave it to \
+                           others with install.ignore.";
+
+/// `kind/name` of a HelmRelease or Application.
+pub fn child_name(object: &Map<String, Value>) -> String {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or("object");
+    let name = object.get("metadata").and_then(|m| m.get("name")).and_then(Value::as_str).unwrap_or_default();
+    format!("{kind}/{name}")
+}
+
+fn other_blockers(package: &Package) -> impl Iterator<Item = &Blocker> {
+    let status = package.status.as_ref();
+    status.into_iter().flat_map(|status| &status.blocked_by).filter(|blocker| blocker.kind != "Package")
+}
+
+/// HelmReleases and Applications of a component.
+pub fn children_of<'a>(
     package: &Package,
     component: &str,
     found: &'a Found,

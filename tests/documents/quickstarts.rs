@@ -5,12 +5,13 @@ use std::path::Path;
 
 use rstest::rstest;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass::api::{Engine, Package, PackageRevision};
 use windlass::package::load::{Input, NamespaceRule, load};
 use windlass::package::names::Namespace;
 use windlass::rehearse::play::{Played, play};
 use windlass::rehearse::scene::{self, FailAt, Failure, Scene};
+use windlass::report::workloads::Workload;
 use windlass::report::{history, status, why};
 use windlass::translate::Compiled;
 
@@ -49,14 +50,32 @@ fn printed(played: &Played, earlier: u64) -> Vec<String> {
     let revisions: Vec<PackageRevision> = objects(played, "PackageRevision");
     let children = ["HelmRelease", "Application"].into_iter().flat_map(|kind| objects(played, kind)).collect();
     let key = ("packages".to_owned(), "shop".to_owned());
-    let found = why::Found { packages: [(key.clone(), package.clone())].into(), children, unread: Vec::new() };
+    let workloads = vec![unschedulable(played)];
+    let found =
+        why::Found { packages: [(key.clone(), package.clone())].into(), children, workloads, ..why::Found::default() };
     let texts = [
         status::detail(&package, now),
-        status::list(std::slice::from_ref(&package), false, now),
-        why::write(&key, &found),
-        history::write(&package, &revisions, now),
+        status::list(std::slice::from_ref(&package), status::Columns::default(), now),
+        why::write(&key, &found, now),
+        history::write(&package, &revisions, false, now),
     ];
     texts.map(|text| (1..=2).rev().fold(text, |text, number| counted_on(&text, number, earlier))).to_vec()
+}
+
+/// What the scheduler says of the pods of the broken version: nothing simulated has pods.
+fn unschedulable(played: &Played) -> Workload {
+    let kind = if objects::<Value>(played, "Application").is_empty() { "HelmRelease" } else { "Application" };
+    let object = json!({
+        "kind": "Deployment", "metadata": {"name": "shop-api", "namespace": "shop", "generation": 2}, "spec": {"replicas": 2},
+        "status": {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2},
+    });
+    let scheduled = json!({
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "0/1 nodes are available: 1 Insufficient cpu.",
+    });
+    let pod = json!({"metadata": {"name": "shop-api-59d7b8f6c4-k2x9w"}, "status": {"phase": "Pending", "conditions": [scheduled]}});
+    let map = |value: Value| value.as_object().cloned().unwrap();
+    Workload { child: format!("{kind}/shop-api"), object: map(object), pods: vec![map(pod)] }
 }
 
 fn counted_on(text: &str, number: u64, earlier: u64) -> String {

@@ -42,8 +42,14 @@ pub async fn a_failed_upgrade_is_explained_and_taken_back_by_hand(bench: &Bench)
 
     let refused = stage.windlass(&["rollback", &stage.name, "--to", "2"]).await;
     assert!(!refused.success && refused.stderr.contains("never succeeded"), "{refused:?}");
-    assert!(stage.windlass(&["rollback", &stage.name, "--to", "1"]).await.success);
+    let refused = stage.windlass(&["rollback", &stage.name, "--to", "1"]).await;
+    assert!(!refused.success && refused.stderr.contains("does not say rollback.safe: true"), "{refused:?}");
+    // The controller refuses it as well, whoever asks.
+    let request = json!({"metadata": {"annotations": {"windlass.dev/rollback-to": "1@by-hand"}}});
+    stage.bench.cluster().await.merge(&stage.packages, &stage.name, request).await;
     stage.is("RollbackRefused", "1.1.0").await;
+    let preview = stage.windlass(&["rollback", &stage.name, "--to", "1", "--force", "--dry-run"]).await;
+    assert!(preview.success && preview.stdout.contains("web: chart 1.1.0 -> 1.0.0"), "{preview:?}");
     assert!(stage.windlass(&["rollback", &stage.name, "--to", "1", "--force"]).await.success);
     stage.is("RolledBack", "1.1.0").await;
 

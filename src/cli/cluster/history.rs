@@ -1,7 +1,9 @@
 //! `windlass history`.
 
+use super::output::{self, Output};
 use super::{ClusterArguments, block_on};
 use crate::cli::{Exit, Streams};
+use crate::controller::kinds::Kind;
 use crate::report::history;
 
 const EXAMPLES: &str = "\
@@ -13,6 +15,9 @@ Examples:
 pub struct Arguments {
     /// Name of the Package.
     name: String,
+    /// Another format than the table.
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Output>,
     #[command(flatten)]
     cluster: ClusterArguments,
 }
@@ -26,7 +31,15 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             writeln!(streams.stderr, "Package {} has no revision yet", arguments.name)?;
             return Ok(Exit::Ok);
         }
-        let text = history::write(&package, &revisions, jiff::Timestamp::now());
+        if arguments.output.is_some_and(|output| output != Output::Wide) {
+            let mut stored = cluster.stored(Kind::PackageRevision, Some(&cluster.namespace), None).await?;
+            let names: Vec<_> = revisions.iter().map(|revision| &revision.metadata.name).collect();
+            stored.retain(|object| names.contains(&&object.metadata.name));
+            stored.sort_by_key(|object| names.iter().position(|name| **name == object.metadata.name));
+            output::print(&stored, "packagerevision.windlass.dev", arguments.output, false, streams)?;
+            return Ok(Exit::Ok);
+        }
+        let text = history::write(&package, &revisions, arguments.output == Some(Output::Wide), jiff::Timestamp::now());
         streams.stdout.write_all(text.as_bytes())?;
         Ok(Exit::Ok)
     })

@@ -9,18 +9,21 @@ use kube::api::ListParams;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 
+use super::output::{self, Output};
 use super::{Cluster, ClusterArguments, block_on, listed, not_installed};
 use crate::api::Package;
 use crate::cli::{Exit, Streams};
 use crate::controller::cluster::bounded;
+use crate::controller::kinds::Kind;
 use crate::controller::lookups::refusal;
-use crate::report::status;
+use crate::report::status::{self, Columns};
 
 const EXAMPLES: &str = "\
 Examples:
   windlass status -n packages            every Package of a namespace
   windlass status -A --watch             all of them, as they change
-  windlass status kubevirt -n packages   one Package with its components";
+  windlass status kubevirt -n packages   one Package with its components
+  windlass status -n packages -o yaml    the objects as they are stored";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,6 +36,9 @@ pub struct Arguments {
     /// Go on showing it as it changes.
     #[arg(short, long)]
     watch: bool,
+    /// Another format than the table.
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Output>,
     #[command(flatten)]
     cluster: ClusterArguments,
 }
@@ -45,8 +51,26 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     block_on(async {
+        let is_for_programs = matches!(arguments.output, Some(Output::Json | Output::Yaml | Output::Name));
+        if arguments.watch && is_for_programs {
+            writeln!(
+                streams.stderr,
+                "error: --watch shows tables: leave -o out, or use `kubectl get wpkg --watch -o …`"
+            )?;
+            return Ok(Exit::Usage);
+        }
         let cluster = arguments.cluster.connect().await?;
+        if is_for_programs {
+            let name = arguments.name.as_deref();
+            let stored = cluster.stored(Kind::Package, namespace(arguments, &cluster), name).await?;
+            output::print(&stored, "package.windlass.dev", arguments.output, name.is_some(), streams)?;
+            return Ok(Exit::Ok);
+        }
         if arguments.watch {
+            if let Some(name) = &arguments.name {
+                // What was never there cannot be seen to go.
+                cluster.package(name).await?;
+            }
             return follow(arguments, &cluster, streams).await;
         }
         let packages = match &arguments.name {
@@ -79,7 +103,10 @@ fn show(arguments: &Arguments, packages: &[Package]) -> String {
     match (&arguments.name, packages.first()) {
         (Some(_), Some(package)) => status::detail(package, now),
         (Some(name), None) => format!("Package {name} is gone\n"),
-        (None, _) => status::list(packages, arguments.all_namespaces, now),
+        (None, _) => {
+            let columns = Columns { namespace: arguments.all_namespaces, wide: arguments.output == Some(Output::Wide) };
+            status::list(packages, columns, now)
+        }
     }
 }
 

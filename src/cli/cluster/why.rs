@@ -3,7 +3,7 @@
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 
-use super::{Cluster, ClusterArguments, block_on};
+use super::{Cluster, ClusterArguments, block_on, workloads};
 use crate::api::wellknown::LABEL_PACKAGE;
 use crate::cli::{Exit, Streams};
 use crate::controller::cluster::bounded;
@@ -31,10 +31,11 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         let mut found = Found::default();
         found.packages.insert(start.clone(), package);
         gather(&cluster, &start, &mut found).await?;
+        workloads::add(&cluster, &mut found).await?;
         for what in &found.unread {
             writeln!(streams.stderr, "note: {what}; what they say is left out")?;
         }
-        streams.stdout.write_all(why::write(&start, &found).as_bytes())?;
+        streams.stdout.write_all(why::write(&start, &found, jiff::Timestamp::now()).as_bytes())?;
         Ok(Exit::Ok)
     })
 }
