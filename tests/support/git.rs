@@ -60,6 +60,13 @@ impl Repository {
         format!("{server}/git/{}/.git", self.name)
     }
 
+    /// Lets anybody push to its branch over HTTP; the work tree follows.
+    pub fn accept_pushes(&self) {
+        self.commit(&[]);
+        self.run(&["config", "http.receivepack", "true"]);
+        self.run(&["config", "receive.denyCurrentBranch", "updateInstead"]);
+    }
+
     fn run(&self, arguments: &[&str]) -> String {
         let output = Command::new(&self.git)
             .args(arguments)

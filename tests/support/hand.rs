@@ -67,14 +67,14 @@ fn up(arguments: &[String]) -> Result<(), String> {
         .spawn()
         .map_err(|error| error.to_string())?;
     let output = child.stdout.take().ok_or("no output")?;
-    // It says one line when it is ready; none when it failed.
-    match BufReader::new(output).lines().next() {
-        Some(Ok(line)) => println!("{line}"),
-        _ => {
-            let said = std::fs::read_to_string(&log).unwrap_or_default();
-            return Err(format!("it did not start:\n{said}"));
-        }
+    // What it says when it is ready ends with an empty line; when it failed there is none.
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    let said: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    if said.is_empty() {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        return Err(format!("it did not start:\n{said}"));
     }
+    said.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 
@@ -97,9 +97,9 @@ fn stay(arguments: &[String]) -> Result<(), String> {
     let bench = Bench::start(Tools::find()?, options);
     bench.block_on(async {
         let control_plane = bench.control_plane().await;
+        bench.own_crds().await;
         if flux {
             bench.flux().await;
-            eprintln!("bench: charts at {}", bench.charts().await.url);
         }
         let _helm = match helm {
             true => Some(bench.helm_controller(&[]).await),
@@ -112,7 +112,12 @@ fn stay(arguments: &[String]) -> Result<(), String> {
         let state = State { pid: rustix::process::getpid().as_raw_nonzero().get(), kubeconfig: kubeconfig.clone() };
         let text = serde_json::to_string(&state).map_err(|error| error.to_string())?;
         std::fs::write(state_file(), text).map_err(|error| error.to_string())?;
+        let git = bench.repository("work").await;
+        git.accept_pushes();
         println!("export KUBECONFIG={}", kubeconfig.display());
+        println!("export GIT_URL={}", git.http_url(&bench.http().await.url));
+        println!("export CHARTS_URL={}", bench.charts().await.url);
+        println!();
         // Until SIGTERM, which ends this process, or the end of a program.
         let death = bench.processes.death().await;
         bench.stop(true);
