@@ -400,7 +400,12 @@ impl Compiler<'_> {
         match (commit, source) {
             (Some(commit), Some(origin)) => Ok((origin, commit)),
             _ => {
-                let found = live.and_then(artifact_of).map_or_else(|| "nothing yet".to_owned(), |(found, _)| found);
+                let found = live.and_then(|live| text(&live.object, &["status", "artifact", "revision"]));
+                let found = match found {
+                    None => "nothing yet",
+                    Some(found) if found == wanted => "none in its newest commit",
+                    Some(found) => found,
+                };
                 let message = format!("chart {} is wanted at {wanted}, the source shows {found}", chart.path.as_str());
                 let actions = follower.iter().filter(|_| live.is_none()).cloned();
                 let apply =

@@ -207,6 +207,7 @@ fn a_chart_that_a_commit_lacks_is_awaited_and_told() {
     play.commit("app", spec(2));
     play.rehearsal.run_for(60_000);
     assert_eq!(play.reason("app"), "Preparing", "{}", play.tell());
+    assert_eq!(play.message("app"), "chart charts/a is wanted at 1.0.0, the source shows none in its newest commit");
     play.rehearsal.world.script.commits.push(commit(3, true));
     play.until_ready("app");
     assert_eq!(play.status("app").revision, Some(2));
