@@ -168,7 +168,7 @@ pub struct Requirement {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
     /// Range that the cluster's version must be in. What a distribution appends to it (`-gke.100`,
-    /// `+k3s1`) does not count. The controller asks for the version when it starts.
+    /// `+k3s1`) does not count. The controller asks for it every five minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     pub kubernetes: Option<String>,
