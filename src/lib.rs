@@ -34,6 +34,7 @@ pub mod cli;
 mod clock;
 pub mod controller;
 pub mod engine;
+mod fields;
 pub mod git;
 pub mod import;
 pub mod package;

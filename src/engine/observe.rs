@@ -12,6 +12,7 @@ mod source;
 use serde_json::{Map, Value};
 
 use crate::api::wellknown::{ANNOTATION_ADOPT, FIELD_MANAGER, LABEL_COMPONENT, LABEL_MANAGED_BY, LABEL_PACKAGE};
+use crate::fields::at;
 use crate::ready::owned;
 use crate::ready::release::{Foreign, Release, ReleaseState, Wanted, text};
 
@@ -105,6 +106,5 @@ pub(crate) fn bare_version(version: &str) -> &str {
 }
 
 fn integer(object: &Map<String, Value>, path: &[&str]) -> Option<i64> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(object.get(*first)?, |value, key| value.get(key))?.as_i64()
+    at(object, path)?.as_i64()
 }

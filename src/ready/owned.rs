@@ -10,6 +10,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::fields::{at, field};
+
 /// The first owned field that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
@@ -66,11 +68,6 @@ fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
-}
-
-fn at<'a>(object: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
-    let (first, rest) = path.split_first()?;
-    rest.iter().try_fold(object.get(*first)?, |value, key| value.get(key))
 }
 
 /// One step of a path. Nothing is copied on the way: most walks find nothing.
@@ -134,15 +131,6 @@ impl<'a> Walk<'a> {
         self.path.pop();
         difference
     }
-}
-
-/// A field of a map: looked at one by one where that is less work than to hash the key.
-fn field<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
-    const FEW: usize = 16;
-    if map.len() > FEW {
-        return map.get(key);
-    }
-    map.iter().find_map(|(name, value)| (name == key).then_some(value))
 }
 
 /// The API server turns `1.0` into `1`.

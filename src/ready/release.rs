@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::api::wellknown::{LABEL_COMPONENT, LABEL_PACKAGE};
 use crate::api::{Claim, RecordedComponent};
+use crate::fields::at;
 
 /// What one look at an engine's object says about a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,10 +136,5 @@ fn pinned_digest(manifest: &Map<String, Value>) -> Option<&str> {
 
 /// The text at a path of keys.
 pub(crate) fn text<'a>(object: &'a Map<String, Value>, path: &[&str]) -> Option<&'a str> {
-    let (first, rest) = path.split_first()?;
-    let mut value = object.get(*first)?;
-    for key in rest {
-        value = value.get(key)?;
-    }
-    value.as_str()
+    at(object, path)?.as_str()
 }

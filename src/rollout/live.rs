@@ -8,6 +8,7 @@ use crate::api::wellknown::{
     ANNOTATION_DIGEST, ANNOTATION_WAVE, FIELD_MANAGER, LABEL_COMPONENT, LABEL_MANAGED_BY, LABEL_PACKAGE,
 };
 use crate::engine::ObjectKey;
+use crate::fields::field;
 
 /// An object as it was last seen. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,12 +57,12 @@ impl Live {
 
     /// Value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
-        self.metadata()?.get("annotations")?.get(key)?.as_str()
+        field(field(self.metadata()?, "annotations")?.as_object()?, key)?.as_str()
     }
 
     /// Value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.metadata()?.get("labels")?.get(key)?.as_str()
+        field(field(self.metadata()?, "labels")?.as_object()?, key)?.as_str()
     }
 
     /// Name of the component it says it stands for.
@@ -86,7 +87,7 @@ impl Live {
     }
 
     fn metadata(&self) -> Option<&Map<String, Value>> {
-        self.object.get("metadata")?.as_object()
+        field(&self.object, "metadata")?.as_object()
     }
 }
 
@@ -113,7 +114,7 @@ pub(crate) struct Place<'a> {
 impl<'a> Place<'a> {
     /// Where any object stands.
     pub fn of(object: &'a Map<String, Value>) -> Self {
-        let metadata = object.get("metadata").and_then(Value::as_object);
+        let metadata = field(object, "metadata").and_then(Value::as_object);
         Self {
             name: text(metadata, "name"),
             namespace: text(metadata, "namespace"),
@@ -135,5 +136,5 @@ impl<'a> From<&'a ObjectKey> for Place<'a> {
 }
 
 fn text<'a>(map: Option<&'a Map<String, Value>>, key: &str) -> &'a str {
-    map.and_then(|map| map.get(key)).and_then(Value::as_str).unwrap_or("")
+    map.and_then(|map| field(map, key)).and_then(Value::as_str).unwrap_or("")
 }

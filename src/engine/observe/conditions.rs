@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::quote;
+use crate::fields::{at, field};
 
 /// A condition.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +36,7 @@ impl Condition<'_> {
 
 /// The condition of a type.
 pub(super) fn find<'a>(object: &'a Map<String, Value>, condition: &str) -> Option<Condition<'a>> {
-    let conditions = object.get("status")?.get("conditions")?.as_array()?;
+    let conditions = at(object, &["status", "conditions"])?.as_array()?;
     let found = conditions.iter().find(|found| text(found, "type") == condition)?;
     Some(Condition {
         status: text(found, "status"),
@@ -47,5 +48,5 @@ pub(super) fn find<'a>(object: &'a Map<String, Value>, condition: &str) -> Optio
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or("")
+    value.as_object().and_then(|map| field(map, key)).and_then(Value::as_str).unwrap_or("")
 }

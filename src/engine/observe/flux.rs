@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::conditions::{Condition, find};
 use super::{bare_version, integer, name, quote, release, written};
+use crate::fields::field;
 use crate::package::duration::GoDuration;
 use crate::ready::owned;
 use crate::ready::release::{Failure, Release, ReleaseState, Trouble, Wanted, text};
@@ -41,9 +42,12 @@ const RENDERED_FROM: [&str; 3] = ["values", "valuesFrom", "postRenderers"];
 /// The first of these fields in which the live object has more than the wanted one,
 /// or lacks a null of it: a null takes a chart's default away.
 pub(super) fn inexact(wanted: &Map<String, Value>, live: &Map<String, Value>) -> Option<&'static str> {
-    let wanted_field = |name: &str| wanted.get("spec")?.get(name);
-    let live_field = |name: &str| live.get("spec")?.get(name);
-    RENDERED_FROM.into_iter().find(|name| !owned::is_exactly(wanted_field(name), live_field(name)))
+    let [wanted, live] = [wanted, live].map(|object| field(object, "spec").and_then(Value::as_object));
+    let same = |name: &&str| {
+        let [wanted, live] = [wanted, live].map(|spec| spec.and_then(|spec| field(spec, name)));
+        owned::is_exactly(wanted, live)
+    };
+    RENDERED_FROM.into_iter().find(|name| !same(name))
 }
 
 /// What somebody added to these fields, as a merge patch that takes it away.
