@@ -31,7 +31,7 @@ impl Recorder {
             type_: event_type,
             reason: event.reason.to_string(),
             note: Some(short(&event.message)),
-            action: event.reason.to_string(),
+            action: action(&event.message),
             secondary: None,
         };
         if let Err(error) = bounded(self.inner.publish(&event, &reference)).await {
@@ -55,7 +55,7 @@ impl Recorder {
             type_: if event.reason.is_warning() { EventType::Warning } else { EventType::Normal },
             reason: reason.to_owned(),
             note: Some(short(&event.message)),
-            action: reason.to_owned(),
+            action: action(&event.message),
             secondary: Some(package_reference(snapshot)),
         };
         if let Err(error) = bounded(self.inner.publish(&told, &reference)).await {
@@ -79,9 +79,30 @@ fn package_reference(snapshot: &Snapshot) -> ObjectReference {
 
 /// events.k8s.io takes notes of at most 1024 bytes.
 fn short(message: &str) -> String {
-    const LIMIT: usize = 1000;
-    match message.char_indices().find(|(at, c)| at + c.len_utf8() > LIMIT) {
+    cut(message, 1000)
+}
+
+/// Events of one object that are alike in reason and action are counted as one, whatever
+/// their notes say: what another message tells is another action. At most 128 bytes.
+fn action(message: &str) -> String {
+    cut(message, 120)
+}
+
+fn cut(message: &str, limit: usize) -> String {
+    match message.char_indices().find(|(at, c)| at + c.len_utf8() > limit) {
         Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
         None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_message_tells_is_another_action() {
+        assert_ne!(action("component a moves (chart 1.0.0)"), action("component b moves (chart 1.0.0)"));
+        let long = "é".repeat(200);
+        assert!(action(&long).len() <= 128 && short(&"é".repeat(2000)).len() <= 1024);
     }
 }
