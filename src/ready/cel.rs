@@ -159,6 +159,11 @@ impl Expression {
         &self.inner.roots
     }
 
+    /// Where a variable is first read, in bytes from the start of the text.
+    pub fn place_of_root(&self, name: &str) -> usize {
+        syntax::place_of_root(&self.inner.tree, name, &self.inner.offsets)
+    }
+
     /// Fields at or below `prefix` (such as `["object", "status"]`) that are read
     /// without a guard (`has`, `.?`): as long as one is absent the expression
     /// has no value.
@@ -170,6 +175,11 @@ impl Expression {
     /// whose value is neither true nor false, where one of them is needed.
     pub fn never_boolean(&self) -> Option<Flaw> {
         flaws::never_boolean(&self.inner.tree, &self.inner.offsets)
+    }
+
+    /// Optional values (`object.?status`) that are compared with others: never equal.
+    pub fn optional_comparisons(&self) -> Vec<Flaw> {
+        flaws::optional_comparisons(&self.inner.tree, &self.inner.offsets)
     }
 
     /// Patterns of `matches` that are written out and no regular expressions.

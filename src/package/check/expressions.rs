@@ -1,5 +1,7 @@
 //! CEL expressions: syntax, variables, fields that may be absent.
 
+mod place;
+
 use super::Findings;
 use crate::api::{HealthCheckExpr, ReadyWhen};
 use crate::package::diagnostic::Severity;
@@ -36,9 +38,10 @@ fn ready_when(package: &LoadedPackage, at: &str, entry: &ReadyWhen, findings: &m
             } else {
                 format!("known here: {}", READY_VARIABLES.join(", "))
             };
-            check.unknown_variable(unknown, help);
+            check.unknown_variable(&expression, unknown, help);
         }
-        check.flaws(expression.never_boolean().into_iter().chain(expression.bad_patterns()));
+        let compared = expression.optional_comparisons();
+        check.flaws(expression.never_boolean().into_iter().chain(expression.bad_patterns()).chain(compared));
         let consequence = if field == "expr" { "not ready" } else { "not failed" };
         check.unguarded(&expression, &["object", "status"], consequence);
     }
@@ -59,10 +62,10 @@ fn health_check(package: &LoadedPackage, at: &str, entry: &HealthCheckExpr, find
         let Some(expression) = check.compile() else { continue };
         for unknown in expression.roots().iter().filter(|root| OURS.contains(&root.as_str())) {
             let help = "Flux names the fields of the object directly: `status.phase`, `metadata.name`";
-            check.unknown_variable(unknown, help.to_owned());
+            check.unknown_variable(&expression, unknown, help.to_owned());
         }
         // Patterns are for Flux to read, which knows others than we do.
-        check.flaws(expression.never_boolean());
+        check.flaws(expression.never_boolean().into_iter().chain(expression.optional_comparisons()));
         check.unguarded(&expression, &["status"], "an error to Flux");
     }
 }
@@ -90,8 +93,8 @@ impl Check<'_, '_> {
         }
     }
 
-    fn unknown_variable(&mut self, name: &str, help: String) {
-        let offset = find_word(self.text, name);
+    fn unknown_variable(&mut self, expression: &Expression, name: &str, help: String) {
+        let offset = expression.place_of_root(name);
         self.report(Severity::Error, Code::UnknownVariable, offset, format!("there is no variable `{name}`"), help);
     }
 
@@ -133,34 +136,7 @@ impl Check<'_, '_> {
     fn span(&self, offset: usize) -> Span {
         let whole = self.package.root.locate(&self.pointer);
         let Some(source) = self.findings.loaded.sources.get(self.package.source) else { return whole };
-        let start = place_in(source.slice(whole), self.text, offset).map(|at| whole.start + at);
+        let start = place::of(source.slice(whole), self.text, offset).map(|at| whole.start + at);
         start.map_or(whole, |start| Span { start, end: whole.end.max(start) })
     }
-}
-
-/// Where `offset` of a text is in the way it is written: in one line without
-/// escapes, or in a block whose lines are indented.
-fn place_in(written: &str, text: &str, offset: usize) -> Option<usize> {
-    if let Some(start) = written.find(text) {
-        return Some(start + offset);
-    }
-    let before = text.get(..offset)?;
-    let line = before.matches('\n').count();
-    let column = offset - before.rfind('\n').map_or(0, |at| at + 1);
-    let wanted = text.lines().nth(line).unwrap_or_default();
-    let start: usize = written.split_inclusive('\n').take(line).map(str::len).sum();
-    let found = written.get(start..)?.lines().next()?;
-    let indentation = found.len().checked_sub(wanted.len())?;
-    found.ends_with(wanted).then_some(start + indentation + column)
-}
-
-/// The first place where a name stands by itself.
-fn find_word(text: &str, name: &str) -> usize {
-    let part_of_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let alone = |(at, _): &(usize, &str)| {
-        let before = text.get(..*at).and_then(|before| before.chars().next_back());
-        let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
-        !before.is_some_and(|c| part_of_word(c) || c == '.') && !after.is_some_and(part_of_word)
-    };
-    text.match_indices(name).find(alone).map_or(0, |(at, _)| at)
 }

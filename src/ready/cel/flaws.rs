@@ -106,6 +106,39 @@ fn kind(node: &IdedExpr) -> Option<&'static str> {
     }
 }
 
+/// See [`super::Expression::optional_comparisons`].
+pub(super) fn optional_comparisons(tree: &IdedExpr, offsets: &Offsets) -> Vec<Flaw> {
+    let mut found = Vec::new();
+    visit(tree, &mut |node| {
+        let Expr::Call(call) = &node.expr else { return };
+        let [left, right] = call.args.as_slice() else { return };
+        let sides = [(left, right), (right, left)];
+        let optional = sides.into_iter().find(|(one, other)| is_optional(one) && is_plain(other));
+        if let (true, Some((optional, _))) = (COMPARISONS.contains(&call.func_name.as_str()), optional) {
+            let message = "this is an optional value, which never equals one that is none".to_owned();
+            found.push(Flaw { offset: offsets.at(optional), message, help: "end it with `.orValue(…)`" });
+        }
+    });
+    found
+}
+
+const COMPARISONS: [&str; 6] = [
+    operators::EQUALS,
+    operators::NOT_EQUALS,
+    operators::LESS,
+    operators::LESS_EQUALS,
+    operators::GREATER,
+    operators::GREATER_EQUALS,
+];
+
+/// Whether a part is surely no optional value.
+fn is_plain(node: &IdedExpr) -> bool {
+    let is_read =
+        |path: Vec<&str>| path.first().is_some_and(|root| ["object", "version", "fromVersion"].contains(root));
+    let is_truth = matches!(&node.expr, Expr::Literal(LiteralValue::Boolean(_)));
+    !is_optional(node) && (is_truth || kind(node).is_some() || plain_path(node).is_some_and(is_read))
+}
+
 /// See [`super::Expression::bad_patterns`].
 pub(super) fn bad_patterns(tree: &IdedExpr, offsets: &Offsets) -> Vec<Flaw> {
     let mut found = Vec::new();

@@ -24,12 +24,12 @@ pub(super) struct Offsets(BTreeMap<u64, usize>);
 
 impl Offsets {
     pub(super) fn of(tree: &IdedExpr, info: &SourceInfo, text: &str) -> Self {
-        // The parser counts characters.
-        let starts: Vec<usize> = text.char_indices().map(|(byte, _)| byte).collect();
+        // The parser counts bytes, though not in its errors.
         let mut offsets = BTreeMap::new();
         visit(tree, &mut |node| {
             if let Some((start, _)) = info.offset_for(node.id) {
-                offsets.insert(node.id, starts.get(start as usize).copied().unwrap_or(text.len()));
+                let start = (start as usize).min(text.len());
+                offsets.insert(node.id, (0..=start).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default());
             }
         });
         Self(offsets)
@@ -148,37 +148,51 @@ pub(super) fn check_functions(tree: &IdedExpr, offsets: &Offsets) -> Result<(), 
 /// Variables read, without those bound inside.
 pub(super) fn roots(tree: &IdedExpr) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    collect_roots(tree, &mut Vec::new(), &mut found);
+    visit_roots(tree, &mut Vec::new(), &mut |_, name| {
+        found.insert(name.to_owned());
+    });
     found
 }
 
-fn collect_roots<'t>(node: &'t IdedExpr, bound: &mut Vec<&'t str>, found: &mut BTreeSet<String>) {
+/// See [`super::Expression::place_of_root`].
+pub(super) fn place_of_root(tree: &IdedExpr, name: &str, offsets: &Offsets) -> usize {
+    let mut first: Option<usize> = None;
+    visit_roots(tree, &mut Vec::new(), &mut |node, found| {
+        let at = offsets.at(node);
+        if found == name && first.is_none_or(|first| at < first) {
+            first = Some(at);
+        }
+    });
+    first.unwrap_or_default()
+}
+
+fn visit_roots<'t>(node: &'t IdedExpr, bound: &mut Vec<&'t str>, see: &mut dyn FnMut(&'t IdedExpr, &'t str)) {
     match &node.expr {
         Expr::Ident(name) => {
             if !bound.contains(&name.as_str()) && !TYPES.contains(&name.as_str()) {
-                found.insert(name.trim_start_matches('.').to_owned());
+                see(node, name.trim_start_matches('.'));
             }
         }
         Expr::Comprehension(walk) => {
-            collect_roots(&walk.iter_range, bound, found);
-            collect_roots(&walk.accu_init, bound, found);
+            visit_roots(&walk.iter_range, bound, see);
+            visit_roots(&walk.accu_init, bound, see);
             let outer = bound.len();
             bound.extend([walk.iter_var.as_str(), walk.accu_var.as_str()]);
             bound.extend(walk.iter_var2.as_deref());
             for inner in [&walk.loop_cond, &walk.loop_step, &walk.result] {
-                collect_roots(inner, bound, found);
+                visit_roots(inner, bound, see);
             }
             bound.truncate(outer);
         }
         Expr::Call(call) => {
             let target = call.target.as_deref().filter(|target| qualified_function(target, &call.func_name).is_none());
             for child in target.into_iter().chain(&call.args) {
-                collect_roots(child, bound, found);
+                visit_roots(child, bound, see);
             }
         }
         Expr::List(_) | Expr::Map(_) | Expr::Struct(_) | Expr::Select(_) | Expr::Literal(_) | Expr::Unspecified => {
             for child in children(node) {
-                collect_roots(child, bound, found);
+                visit_roots(child, bound, see);
             }
         }
     }
@@ -221,6 +235,40 @@ fn contained_path(node: &IdedExpr) -> Option<Vec<&str>> {
     let mut path = plain_path(map).filter(|_| call.func_name == operators::IN)?;
     path.push(text_of(key)?);
     Some(path)
+}
+
+/// `a.?b.?c.hasValue()` as the names of what it asks for.
+fn valued_path(node: &IdedExpr) -> Option<Vec<&str>> {
+    let Expr::Call(call) = &node.expr else { return None };
+    optional_path(call.target.as_deref().filter(|_| call.func_name == "hasValue")?)
+}
+
+fn optional_path(node: &IdedExpr) -> Option<Vec<&str>> {
+    if let Some(path) = plain_path(node) {
+        return Some(path);
+    }
+    match &node.expr {
+        Expr::Call(call) if [operators::OPT_SELECT, operators::OPT_INDEX].contains(&call.func_name.as_str()) => {
+            let [operand, key] = call.args.as_slice() else { return None };
+            let mut path = optional_path(operand)?;
+            path.push(text_of(key)?);
+            Some(path)
+        }
+        Expr::Select(select) if !select.test => {
+            let mut path = optional_path(&select.operand)?;
+            path.push(select.field.as_str());
+            Some(path)
+        }
+        Expr::Select(_)
+        | Expr::Call(_)
+        | Expr::Ident(_)
+        | Expr::Comprehension(_)
+        | Expr::List(_)
+        | Expr::Literal(_)
+        | Expr::Map(_)
+        | Expr::Struct(_)
+        | Expr::Unspecified => None,
+    }
 }
 
 /// `has(a.b.c)` as its names.
@@ -326,7 +374,7 @@ impl<'w> GuardWalk<'w> {
 
 /// Paths that are there where `node` is true.
 fn proved(node: &IdedExpr) -> Vec<Vec<&str>> {
-    if let Some(path) = tested_path(node).or_else(|| contained_path(node)) {
+    if let Some(path) = tested_path(node).or_else(|| contained_path(node)).or_else(|| valued_path(node)) {
         return vec![path];
     }
     match &node.expr {

@@ -205,6 +205,8 @@ fn roots_are_the_variables_read(#[case] text: &str, #[case] expected: &[&str]) {
 #[case::index_guarded_by_in("'ready' in status && status['ready'] == 3", &[("status", 11)])]
 #[case::index_guarded_by_has("has(status.ready) && status['ready'] == 3", &[("status", 4)])]
 #[case::not_in("!('a' in status) || status.a == 1", &[("status", 9)])]
+#[case::optional_that_has_a_value("self.?status.?x.hasValue() && status.x == 1", &[("status.x", 36)])]
+#[case::guarded_by_an_optional("status.?x.hasValue() && status.x == 1", &[("status", 0)])]
 #[case::in_a_walk("status.conditions.exists(c, c.status == 'True')", &[("status.conditions", 6)])]
 fn unguarded_fields_are_found(#[case] text: &str, #[case] expected: &[(&str, usize)]) {
     let expression = Expression::compile(text).unwrap();
@@ -430,4 +432,51 @@ fn reading_costs_nothing() {
     let variables = Variables::ready(&object, "1.0.0", "");
     let cost = fuel::cost(|| drop(library::resolve(&expression.inner.metered, variables.values(expression.roots()))));
     assert_eq!(cost, 0);
+}
+
+/// What cel-go 0.26.0 with the options and extensions of Flux (fluxcd/pkg `runtime/cel`)
+/// makes of expressions: the object in the first line of `truth.jsonl`, then an expression
+/// and its outcome in each, types unchecked. `other` is a value that is no truth.
+#[test]
+fn expressions_come_to_what_go_makes_of_them() {
+    let mut lines = include_str!("truth.jsonl").lines();
+    let object: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    let mut count = 0;
+    for line in lines {
+        let (text, truth): (String, String) = serde_json::from_str(line).unwrap();
+        let outcome =
+            Expression::compile(&text).map(|compiled| compiled.evaluate(&Variables::ready(&object, "1.2.0", "1.1.0")));
+        let fits = match &outcome {
+            Ok(Outcome::True) => truth == "true",
+            Ok(Outcome::False) => truth == "false",
+            Ok(Outcome::NotBoolean { .. }) => truth == "other",
+            // Functions that do not exist are refused before.
+            Err(_) | Ok(Outcome::Missing { .. } | Outcome::Error { .. }) => truth == "error",
+            Ok(Outcome::LimitExceeded) => false,
+        };
+        assert!(fits, "{text}: {outcome:?} instead of {truth}");
+        count += 1;
+    }
+    assert!(count > 300);
+}
+
+#[test]
+fn a_variable_is_found_where_it_is_read_first() {
+    let place = |text: &str, name| Expression::compile(text).unwrap().place_of_root(name);
+    assert_eq!(place("object.a == 'b' && b", "b"), 19);
+    assert_eq!(place("object.b.exists(b, b.c) || b", "b"), 27);
+    assert_eq!(place("'é' == b || b", "b"), 8);
+    assert_eq!(place("'漢😀' == b", "b"), 13);
+}
+
+#[rstest]
+#[case::equal("object.?status.?phase == 'Running'", true)]
+#[case::the_other_way_round("version != object.?status.version", true)]
+#[case::inside("has(object.a) && object.?status.?replicas >= 3", true)]
+#[case::with_a_default("object.?status.?phase.orValue('') == 'Running'", false)]
+#[case::both_optional("object.?status.?phase == optional.of('Running')", false)]
+#[case::neither("object.status.phase == 'Running'", false)]
+fn an_optional_value_never_equals_another(#[case] text: &str, #[case] is_found: bool) {
+    let found = Expression::compile(text).unwrap().optional_comparisons();
+    assert_eq!(found.len(), usize::from(is_found), "{found:?}");
 }
