@@ -19,7 +19,7 @@ use super::values::merge;
 use super::wire::{Ignored, read};
 use super::{Imported, Options, Severity};
 use crate::package::source::Source;
-use crate::package::yaml::{self, Ambiguity, Content, Node, ambiguity};
+use crate::package::yaml::{self, Ambiguity, Content, Node, ambiguity, plainly};
 
 /// What to import instead of a file that is not whole by itself.
 const BUILD: &str = "import what `helmfile build --embed-values` prints";
@@ -136,7 +136,7 @@ fn tell_of_words(imported: &mut Imported, file: &Source, node: &Node, place: &dy
         Content::Bool(_) | Content::Number(_) if node.plain => {
             let word = file.slice(node.span);
             if matches!(ambiguity(word), Some(Ambiguity::Boolean | Ambiguity::Number)) {
-                let taken = node.to_value();
+                let taken = plainly(&node.content).unwrap_or_default();
                 let message =
                     format!("`{word}` is taken as {taken}, and may be text for helmfile: write {taken}, or \"{word}\"");
                 imported.warn(place(node.span.start), message);

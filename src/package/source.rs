@@ -18,6 +18,8 @@ pub struct Position {
     pub column: usize,
 }
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// A file that was read: its name for messages and its text.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -55,16 +57,20 @@ impl Source {
         let offset = offset.min(self.text.len());
         let line = self.line_starts.partition_point(|&start| start <= offset);
         let start = self.line_starts.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
+        // Editors show no byte order mark, and count none.
+        let before = self.text.get(start..offset).unwrap_or_default().trim_start_matches(BYTE_ORDER_MARK);
+        let column = before.chars().count() + 1;
         Position { line, column }
     }
 
-    /// The line that an offset is in, without its line break, and where it starts.
+    /// The line that an offset is in, without its line break and a byte order mark, and
+    /// where it starts.
     pub fn line_at(&self, offset: usize) -> (usize, &str) {
         let line = self.position(offset).line;
         let start = self.line_starts.get(line - 1).copied().unwrap_or_default();
         let end = self.line_starts.get(line).copied().unwrap_or(self.text.len());
-        (start, self.text.get(start..end).unwrap_or_default().trim_end_matches(['\n', '\r']))
+        let line = self.text.get(start..end).unwrap_or_default().trim_end_matches(['\n', '\r']);
+        line.strip_prefix(BYTE_ORDER_MARK).map_or((start, line), |rest| (start + BYTE_ORDER_MARK.len_utf8(), rest))
     }
 }
 
@@ -80,6 +86,15 @@ mod tests {
         assert_eq!(source.position(12), Position { line: 2, column: 6 });
         assert_eq!(source.position(999), Position { line: 3, column: 1 });
         assert_eq!(source.line_at(12), (6, "b: ü x"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_takes_no_column() {
+        let source = Source::new("a.yaml", "\u{feff}a: 1\nb: 2\n");
+        assert_eq!(source.position(0), Position { line: 1, column: 1 });
+        assert_eq!(source.position(6), Position { line: 1, column: 4 });
+        assert_eq!(source.line_at(6), (3, "a: 1"));
+        assert_eq!(source.position(8), Position { line: 2, column: 1 });
     }
 
     #[test]

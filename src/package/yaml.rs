@@ -7,9 +7,11 @@
 mod build;
 mod escape;
 mod flow;
+mod markers;
 mod merge;
 mod node;
 mod scalar;
+mod tabs;
 #[cfg(test)]
 mod tests;
 pub mod write;
@@ -19,7 +21,7 @@ use super::violation::Code;
 
 pub use build::parse;
 pub use node::{Content, Entry, Node};
-pub use scalar::{Ambiguity, ambiguity};
+pub use scalar::{Ambiguity, ambiguity, plainly};
 
 /// Largest file that is read, in bytes. A Kubernetes object has less than 2 MiB.
 pub const MAX_FILE: usize = 8 << 20;

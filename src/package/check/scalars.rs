@@ -8,12 +8,10 @@ use crate::package::load::LoadedPackage;
 use crate::package::pointer::Pointer;
 use crate::package::source::{Source, Span};
 use crate::package::violation::{Code, Violation};
-use crate::package::yaml::{Ambiguity, Content, Node, ambiguity};
+use crate::package::yaml::{Ambiguity, Content, Node, ambiguity, plainly};
 
 /// The first integer that does not fit into 64 bits signed.
 const BEYOND: f64 = 9_223_372_036_854_775_808.0;
-/// Up to here every integer is a float as well.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
     let Some(source) = findings.loaded.sources.get(package.source) else { return };
@@ -32,13 +30,6 @@ struct Walk<'a> {
     /// an alias leads there a second time.
     said: BTreeSet<Span>,
     found: Vec<Diagnostic>,
-}
-
-/// What a scalar is to Kubernetes tools: whole floats are integers in JSON.
-fn read_as(node: &Node) -> String {
-    let Content::Number(number) = &node.content else { return node.to_value().to_string() };
-    let whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT);
-    whole.map_or_else(|| number.to_string(), |whole| format!("{whole:.0}"))
 }
 
 impl Walk<'_> {
@@ -64,6 +55,7 @@ impl Walk<'_> {
                     self.pointer.pop();
                 }
             }
+            Content::Null if node.plain && node.span.start == node.span.end => self.absent(node),
             Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_)
                 if node.plain && !self.said.contains(&node.span) =>
             {
@@ -79,6 +71,25 @@ impl Walk<'_> {
             let message = format!("the key `{written}` is read as `{key}` by some tools and as `{written}` by others");
             self.warn(Code::AmbiguousScalar, span, message, &format!("write \"{written}\", with quotes"), None);
         }
+    }
+
+    /// A value that is left out between brackets: kustomize, and with it Flux, writes
+    /// empty text in its place.
+    fn absent(&mut self, node: &Node) {
+        let rest = self.source.text().get(node.span.start..).unwrap_or_default();
+        let (behind, has_colon) = rest.strip_prefix(':').map_or((rest, false), |behind| (behind, true));
+        let is_template = self.source.line_at(node.span.start).1.contains("{{");
+        if is_template || !behind.trim_start().starts_with([',', ']', '}']) {
+            return;
+        }
+        let at = node.span.start + usize::from(has_colon);
+        let message = "a value that is left out between brackets is null to some tools and empty text to others";
+        let help = "write `null`, or `\"\"` if empty text is meant";
+        let violation = Violation::new(Code::AmbiguousScalar, self.pointer.as_str(), message).help(help);
+        let diagnostic = self.package.diagnostic_at(Severity::Warning, violation, node.span);
+        let place = Span { start: at, end: at };
+        let fix = has_colon.then(|| Fix { span: place, text: " null".to_owned() });
+        self.found.push(Diagnostic { fix, ..diagnostic });
     }
 
     fn scalar(&mut self, node: &Node) {
@@ -97,7 +108,7 @@ impl Walk<'_> {
             return;
         }
         let Some(ambiguity) = ambiguity(written) else { return };
-        let read = read_as(node);
+        let read = plainly(&node.content).unwrap_or_else(|| node.to_value().to_string());
         let (message, help, fix) = match (ambiguity, &node.content) {
             (Ambiguity::LosesDigits, _) => (
                 format!("{written} is a number and is read as {read}"),

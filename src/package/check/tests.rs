@@ -10,6 +10,7 @@ use crate::package::diagnostic::Report;
 use crate::package::load::{Input, NamespaceRule, load};
 use crate::package::names::Namespace;
 use crate::package::violation::Code;
+use crate::package::yaml;
 
 const CHART: &str = "chart: {repository: \"https://charts.example.org\", name: x, version: 1.0.0}";
 
@@ -53,6 +54,26 @@ fn nothing_is_said_about_a_sound_package() {
 
 #[rstest]
 #[case::yes("values: {a: yes}", "yes is read as true by Kubernetes tools and as something else by others", "true")]
+#[case::small(
+    "values: {a: 1e-7}",
+    "1e-7 is read as 1.0e-7 by Kubernetes tools and as something else by others",
+    "1.0e-7"
+)]
+#[case::large(
+    "values: {a: -12e20}",
+    "-12e20 is read as -1.2e+21 by Kubernetes tools and as something else by others",
+    "-1.2e+21"
+)]
+#[case::left_out(
+    "values: {a: {b: }}",
+    "a value that is left out between brackets is null to some tools and empty text to others",
+    " null"
+)]
+#[case::left_out_with_its_colon(
+    "values: {a: {b}}",
+    "a value that is left out between brackets is null to some tools and empty text to others",
+    ""
+)]
 #[case::octal("values: {a: 0644}", "0644 is read as 420 by Kubernetes tools and as something else by others", "420")]
 #[case::underscore(
     "values: {a: 1_000}",
@@ -77,6 +98,30 @@ fn scalars_that_readers_disagree_about_are_warned_of(#[case] values: &str, #[cas
     );
     assert_eq!((diagnostic.fix.as_ref().map_or("", |fix| &fix.text), report.diagnostics.len()), (fix, 1));
     assert_eq!(diagnostic.component.as_deref(), Some("a"));
+}
+
+/// What is advised is itself no matter of opinion, and the same number.
+#[test]
+fn advice_about_numbers_holds() {
+    for written in
+        ["1e-7", "1e3", "-12e20", "1e300", "5e-324", "0b11", "-0x1F", "017", "0o17", "1_000", "08", "1e15", "123e16"]
+    {
+        let root = yaml::parse(&format!("a: {written}")).documents.remove(0);
+        let advice = yaml::plainly(&root.get("a").unwrap().content).unwrap();
+        assert_eq!(yaml::ambiguity(&advice), None, "{advice}");
+        let again = yaml::parse(&format!("a: {advice}")).documents.remove(0);
+        assert_eq!(again.to_value()["a"].as_f64(), root.to_value()["a"].as_f64(), "{advice}");
+    }
+}
+
+#[test]
+fn an_unknown_variable_is_shown_where_it_is_read() {
+    let expr = "install: {readyWhen: [{apiVersion: v1, kind: A, name: a, expr: \"object.b == \\\"b\\\" && b\"}]}";
+    let text = component(expr).replace("CHART", CHART);
+    let line = text.lines().last().unwrap();
+    let column = line.find("&& b").unwrap() + 4;
+    let wanted = format!("error 5:{column} WL031 there is no variable `b`");
+    assert!(found(&text).contains(&wanted), "{:?} {wanted}", found(&text));
 }
 
 #[test]

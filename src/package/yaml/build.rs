@@ -12,7 +12,8 @@ use super::flow::{disputed, is_anchor_name, is_long_key};
 use super::merge::finish_mapping;
 use super::node::{Content, Entry, Node};
 use super::scalar::resolve;
-use super::{Documents, MAX_ALIAS_TEXT, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES, MAX_SCALAR, Problem};
+use super::tabs::{self, Style, Token};
+use super::{Documents, MAX_ALIAS_TEXT, MAX_DEPTH, MAX_DOCUMENTS, MAX_NODES, MAX_SCALAR, Problem, markers};
 use crate::package::source::Span;
 use crate::package::violation::Code;
 
@@ -28,7 +29,8 @@ pub fn parse(text: &str) -> Documents {
         flow_nesting_limit: 2 * MAX_DEPTH,
         block_nesting_limit: 2 * MAX_DEPTH,
     };
-    let mut builder = Builder { text, ..Builder::default() };
+    let tokens = text.contains('\t').then(Vec::new);
+    let mut builder = Builder { text, tokens, ..Builder::default() };
     let mut parser = Parser::new_from_str_with_options(text, options);
     while let Some(event) = parser.next() {
         let step = match event {
@@ -44,9 +46,11 @@ pub fn parse(text: &str) -> Documents {
             Step::SkipDocument | Step::Stop => break,
         }
     }
+    let tab = builder.tokens.as_deref().and_then(|tokens| tabs::refused_by_go(text, tokens)).map(tab_problem);
     let mut documents = builder.documents;
-    for problem in disputed_line_end(text).into_iter().chain(late_byte_order_mark(text)) {
-        if documents.problems.iter().all(|other| other.span != problem.span) {
+    let of_lines = disputed_line_end(text).into_iter().chain(late_byte_order_mark(text)).chain(tab);
+    for problem in of_lines.chain(markers::problems(text)) {
+        if documents.problems.iter().all(|other| other.span.start != problem.span.start) {
             documents.problems.push(problem);
         }
     }
@@ -78,8 +82,17 @@ fn late_byte_order_mark(text: &str) -> Option<Problem> {
     })
 }
 
+fn tab_problem(span: Span) -> Problem {
+    let message = "Kubernetes tools refuse a tab here".into();
+    Problem { code: Code::Syntax, span, message, help: NO_TABS.into() }
+}
+
+const NO_TABS: &str = "YAML is indented with spaces, not with tabs";
+
 fn next_document<'a>(parser: &mut Parser<'a, StrInput<'a>>, builder: &mut Builder<'a>) -> bool {
     builder.abandon();
+    // What is not read cannot be told from what stands between scalars.
+    builder.tokens = None;
     parser.proceed_next_document().unwrap_or(false)
 }
 
@@ -110,7 +123,7 @@ fn syntax_help(message: &str, line: &str) -> &'static str {
     if line.contains("{{") {
         "this looks like a template: render it first, Package files are plain YAML"
     } else if line.starts_with('\t') || line.trim_start_matches(' ').starts_with('\t') {
-        "YAML is indented with spaces, not with tabs"
+        NO_TABS
     } else if message.contains("mapping values are not allowed") {
         "indent the line like those beside it; if it is text with `: ` in it, put it in quotes"
     } else if message.contains("block scalar") {
@@ -121,6 +134,8 @@ fn syntax_help(message: &str, line: &str) -> &'static str {
         "a `[` or `{` further up is not closed"
     } else if message.contains("did not find expected key") || message.contains("expected <block end>") {
         "indent the line like those beside it; behind `[…]`, `{…}` or text nothing more follows"
+    } else if message.contains("expected <document start>") {
+        "indent the line like those above it: Kubernetes tools would leave out what follows"
     } else if message.contains("invalid trailing content") {
         "nothing follows a closing quote: put the whole text in quotes"
     } else if message.contains("may not precede any of") {
@@ -162,6 +177,8 @@ struct Builder<'t> {
     count: usize,
     nodes: usize,
     alias_text: usize,
+    /// Scalars in their order; `None`: nobody asks for them.
+    tokens: Option<Vec<Token>>,
 }
 
 impl Builder<'_> {
@@ -181,9 +198,14 @@ impl Builder<'_> {
 
     fn event(&mut self, event: Event<'_>, span: Span) -> Step {
         match event {
-            Event::DocumentStart(..) => {
+            Event::DocumentStart(is_marked, _) => {
                 self.abandon();
                 self.count += 1;
+                if is_marked && !markers::begins_line(self.text, span.start) {
+                    self.report(markers::behind_carriage_return(span));
+                } else if !is_marked && self.count > 1 {
+                    self.report(markers::unmarked(span.start));
+                }
                 if self.count > MAX_DOCUMENTS {
                     let message = format!("more than {MAX_DOCUMENTS} documents");
                     self.problem(Code::TooLarge, span, message, "split the file");
@@ -256,6 +278,9 @@ impl Builder<'_> {
         } else if style == ScalarStyle::Plain && self.flow.is_some() {
             self.between_brackets(tag.is_some(), span);
         }
+        if let Some(tokens) = &mut self.tokens {
+            tokens.push(Token { span, style: style_of(style) });
+        }
         // The parser writes an absent value as `~`.
         let text = if span.start == span.end && style == ScalarStyle::Plain { "" } else { text };
         let content = self.typed(text, style, tag, span);
@@ -298,11 +323,14 @@ impl Builder<'_> {
             }
             Some(_) => {
                 let tag = tag.map(Tag::original).unwrap_or_default();
-                if tag != "!" {
+                // Of `! true` one reader makes text, another drops the tag.
+                let is_text = style != ScalarStyle::Plain || resolve(text) == Ok(text_content());
+                if tag != "!" || !is_text {
                     let help = "write the value as plain YAML: Kubernetes tools do not agree on tags";
-                    self.problem(Code::Syntax, span, format!("the tag `{}` is not supported", shorten(&tag)), help);
+                    let message = format!("the tag `{}` is not supported", shorten(&tag));
+                    self.problem(Code::Syntax, self.place_of_tag(&tag, span), message, help);
                 }
-                Ok(text_content())
+                if style == ScalarStyle::Plain { resolve(text) } else { Ok(text_content()) }
             }
         };
         resolved.unwrap_or_else(|_| {
@@ -315,9 +343,17 @@ impl Builder<'_> {
     fn collection_tag(&mut self, tag: Option<&Tag>, core: &str, span: Span) {
         if let Some(tag) = tag.filter(|tag| tag.core_suffix() != Some(core)) {
             let help = "remove it: Kubernetes tools do not agree on tags";
-            let message = format!("the tag `{}` is not supported", shorten(&tag.original()));
-            self.problem(Code::Syntax, span, message, help);
+            let tag = tag.original();
+            let message = format!("the tag `{}` is not supported", shorten(&tag));
+            self.problem(Code::Syntax, self.place_of_tag(&tag, span), message, help);
         }
+    }
+
+    /// Where a tag is written: the last of its kind before the value.
+    fn place_of_tag(&self, tag: &str, value: Span) -> Span {
+        let before = self.text.get(..value.start).unwrap_or_default();
+        let found = Some(tag).filter(|tag| !tag.is_empty()).and_then(|tag| before.rfind(tag));
+        found.map_or(value, |start| Span { start, end: start + tag.len() })
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Step {
@@ -387,6 +423,12 @@ impl Builder<'_> {
         let text = match node.content {
             Content::Text(text) => text,
             Content::Bool(value) => value.to_string(),
+            Content::Number(number) if number.as_i64().is_none() && number.is_u64() => {
+                let message =
+                    format!("`{number}` cannot be a key: Kubernetes tools take no integer beyond 64 bits signed");
+                self.problem(Code::Syntax, node.span, message, "put it in quotes");
+                number.to_string()
+            }
             Content::Number(number) => number_key(&number),
             Content::Null | Content::Sequence(_) | Content::Mapping(_) => {
                 let help = "a key is text; if this comes from `{{ … }}`, render the template first, or quote the value";
@@ -398,6 +440,14 @@ impl Builder<'_> {
             *key = Some(Key { text, span: node.span, plain: node.plain });
         }
         Step::Continue
+    }
+}
+
+fn style_of(style: ScalarStyle) -> Style {
+    match style {
+        ScalarStyle::Plain => Style::Plain,
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => Style::Quoted,
+        ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
     }
 }
 

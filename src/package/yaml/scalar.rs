@@ -96,6 +96,31 @@ fn is_float(text: &str) -> bool {
     mantissa_fits && exponent.is_none_or(|digits| !digits.is_empty() && all_digits(digits))
 }
 
+/// Up to here every integer is a float as well.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A truth or a number as all readers of YAML take it for the same: whole numbers
+/// without a point, as JSON has them, others with a point and a sign of the exponent.
+pub fn plainly(content: &Content) -> Option<String> {
+    match content {
+        Content::Bool(truth) => Some(truth.to_string()),
+        Content::Number(number) => Some(plain_number(number)),
+        Content::Null | Content::Text(_) | Content::Sequence(_) | Content::Mapping(_) => None,
+    }
+}
+
+fn plain_number(number: &Number) -> String {
+    let whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT);
+    if let Some(whole) = whole {
+        return format!("{whole:.0}");
+    }
+    let text = number.to_string();
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    let point = if mantissa.contains('.') { "" } else { ".0" };
+    let sign = if exponent.starts_with(['-', '+']) { "" } else { "+" };
+    format!("{mantissa}{point}e{sign}{exponent}")
+}
+
 /// How readers disagree about a plain scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambiguity {

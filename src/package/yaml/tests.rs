@@ -100,7 +100,29 @@ fn a_file_may_hold_many_documents() {
 #[case::null_key("~: c", Code::Syntax, "nothing cannot be a key", "~")]
 #[case::map_as_key("{a: b}: c", Code::Syntax, "a map cannot be a key", "{a: b}")]
 #[case::template("a: {{ x }}", Code::Syntax, "a map cannot be a key", "{ x }")]
-#[case::custom_tag("a: !foo b", Code::Syntax, "the tag `!foo` is not supported", "b")]
+#[case::custom_tag("a: !foo b", Code::Syntax, "the tag `!foo` is not supported", "!foo")]
+#[case::tag_of_a_list("a: &x !foo\n- b", Code::Syntax, "the tag `!foo` is not supported", "!foo")]
+#[case::tag_that_is_dropped("a: ! true", Code::Syntax, "the tag `!` is not supported", "!")]
+#[case::tab("a:\n \tb: c", Code::Syntax, "Kubernetes tools refuse a tab here", "\t")]
+#[case::text_behind_a_marker(
+    "a: b\n--- {c: d}",
+    Code::Syntax,
+    "Kubernetes tools refuse what stands behind `---`",
+    "--- {c: d}"
+)]
+#[case::document_without_a_marker(
+    "a: b\n...\nc: d",
+    Code::Syntax,
+    "Kubernetes tools leave out what stands behind `...` without a word",
+    ""
+)]
+#[case::directive("%YAML 1.2\n---\na: b", Code::Syntax, "Kubernetes tools refuse directives", "%YAML 1.2")]
+#[case::large_key(
+    "18446744073709551615: a",
+    Code::Syntax,
+    "`18446744073709551615` cannot be a key: Kubernetes tools take no integer beyond 64 bits signed",
+    "18446744073709551615"
+)]
 #[case::tag_that_does_not_fit("a: !!int b", Code::Syntax, "`b` is no int", "b")]
 #[case::infinite("a: .inf", Code::WrongType, "JSON has no number `.inf`", ".inf")]
 #[case::unknown_anchor("a: *x", Code::Syntax, "while parsing node, found unknown anchor", "*")]
@@ -150,6 +172,60 @@ fn a_file_may_hold_many_documents() {
 #[case::bad_indentation("a: b: c", Code::Syntax, "mapping values are not allowed in this context", ":")]
 fn what_is_wrong_has_a_place(#[case] text: &str, #[case] code: Code, #[case] message: &str, #[case] place: &str) {
     assert_eq!(only_problem(text), (code, message.to_owned(), place.to_owned()));
+}
+
+/// A line of `truth.jsonl`: what readers in Go make of a text. `read` is what all of them
+/// read; where they differ, `go` is what `sigs.k8s.io/yaml` 1.6.0 reads as kubectl and Argo
+/// CD call it (apimachinery 0.36.3), and `kustomize` what kustomize (kyaml 0.20.1), and
+/// with it Flux, makes of it.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Truth {
+    #[serde(rename = "in")]
+    text: String,
+    read: Option<Vec<Value>>,
+    go: Option<Vec<Value>>,
+    #[serde(rename = "kustomize")]
+    _kustomize: Option<Vec<Value>>,
+    /// One of them refuses it.
+    refused_by: Option<String>,
+    /// We refuse what they read: a key that is there twice, or what other readers read
+    /// otherwise.
+    #[serde(default)]
+    strict: bool,
+}
+
+#[test]
+fn odd_texts_are_read_as_go_reads_them_or_refused() {
+    let table = include_str!("truth.jsonl");
+    for line in table.lines() {
+        let truth: Truth = serde_json::from_str(line).unwrap();
+        let documents = parse(&truth.text);
+        let expected = truth.read.or(truth.go);
+        let is_refused = !documents.problems.is_empty();
+        assert_eq!(
+            is_refused,
+            truth.strict || (truth.refused_by.is_some() && expected.is_none()),
+            "{line}: {documents:?}"
+        );
+        if let (false, Some(expected)) = (is_refused, expected) {
+            let read: Vec<Value> =
+                documents.documents.iter().map(Node::to_value).filter(|value| !value.is_null()).collect();
+            assert_eq!(as_numbers(read.into()), as_numbers(expected.into()), "{line}");
+        }
+    }
+    assert!(table.lines().count() > 900);
+}
+
+/// JSON has one kind of number: Go writes `1000` for `1e3`.
+fn as_numbers(value: Value) -> Value {
+    match value {
+        // serde_json reads a number of many digits a little beside it.
+        Value::Number(number) => json!(number.as_f64().map(|number| format!("{number:.14e}"))),
+        Value::Array(items) => items.into_iter().map(as_numbers).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, as_numbers(value))).collect(),
+        other => other,
+    }
 }
 
 #[test]
