@@ -126,14 +126,24 @@ fn repository_fault(repository: &str) -> Option<(String, &'static str)> {
         let message = format!("`{}` names a tag or a digest", repository.chars().take(80).collect::<String>());
         return Some((message, "write only the repository: `version` and `digest` say which of its charts"));
     }
+    if oci && path.contains(char::is_uppercase) {
+        let message = format!("`{}` has capital letters in its path", repository.chars().take(80).collect::<String>());
+        return Some((message, LOWER_CASE));
+    }
     None
 }
+
+const LOWER_CASE: &str = "an OCI registry knows names in lower case alone";
 
 /// Rules of a chart that comes from a repository.
 pub fn chart_rules(at: &str, chart: &api::Chart) -> Vec<Violation> {
     let mut found = Vec::new();
     if let Some((message, help)) = repository_fault(&chart.repository) {
         found.push(Violation::new(Code::InvalidValue, format!("{at}/repository"), message).help(help));
+    }
+    if chart.repository.starts_with("oci://") && chart.name.contains(char::is_uppercase) {
+        let message = format!("`{}` has capital letters", chart.name.chars().take(80).collect::<String>());
+        found.push(Violation::new(Code::InvalidValue, format!("{at}/name"), message).help(LOWER_CASE));
     }
     let hex =
         |digest: &str| digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));

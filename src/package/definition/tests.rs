@@ -98,6 +98,14 @@ fn repositories_with_ports_and_odd_paths_are_accepted(#[case] repository: &str) 
     "{name: a, chart: {repository: 'oci://x.org/charts/x:1.0.0', name: x, version: 1.0.0}}",
     "WL005 /spec/components/0/chart/repository: `oci://x.org/charts/x:1.0.0` names a tag or a digest"
 )]
+#[case::capital_letters_of_a_registry(
+    "{name: a, chart: {repository: 'oci://X.org/Charts', name: x, version: 1.0.0}}",
+    "WL005 /spec/components/0/chart/repository: `oci://X.org/Charts` has capital letters in its path"
+)]
+#[case::capital_letters_in_a_registry(
+    "{name: a, chart: {repository: 'oci://x.org/charts', name: App, version: 1.0.0}}",
+    "WL005 /spec/components/0/chart/name: `App` has capital letters"
+)]
 #[case::path_up("{name: a, path: ../../x}", "WL016 /spec/components/0/path: `../../x` leads out of the source")]
 #[case::path_of_windows("{name: a, path: 'charts\\a'}", "WL016 /spec/components/0/path: `charts\\a` has backslashes")]
 #[case::path_absolute("{name: a, path: /etc}", "WL016 /spec/components/0/path: `/etc` leads out of the source")]
