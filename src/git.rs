@@ -40,6 +40,12 @@ pub enum GitError {
     /// Two commits without a common one.
     #[error("`{0}` and `{1}` have no commit in common: fetch more of the history, or name the commit to start from")]
     NothingInCommon(String, String),
+    /// It is somebody else's, who could make its reader do things.
+    #[error(
+        "the Git repository at {} belongs to another user, so it is not read; if you trust it: \
+         git config --global --add safe.directory {}", .0.display(), .0.display()
+    )]
+    NotOwned(PathBuf),
     /// Something else.
     #[error("cannot read the Git repository: {0}")]
     Read(String),
@@ -54,11 +60,7 @@ impl Repository {
     /// # Errors
     /// When there is none, or it cannot be read.
     pub fn open(directory: &Path) -> Result<Self, GitError> {
-        match git2::Repository::discover(directory) {
-            Ok(repository) => Ok(Self(repository)),
-            Err(error) if error.code() == ErrorCode::NotFound => Err(GitError::NoRepository(directory.to_owned())),
-            Err(error) => Err(GitError::Read(error.message().to_owned())),
-        }
+        git2::Repository::discover(directory).map(Self).map_err(|error| not_opened(directory, &error))
     }
 
     /// A commit: a branch, a tag, an id, or whatever else `git rev-parse` takes.
@@ -120,6 +122,21 @@ impl Repository {
     pub fn head(&self) -> Option<String> {
         Some(self.0.head().ok()?.peel_to_commit().ok()?.id().to_string())
     }
+}
+
+fn not_opened(directory: &Path, error: &git2::Error) -> GitError {
+    match error.code() {
+        ErrorCode::NotFound => GitError::NoRepository(directory.to_owned()),
+        ErrorCode::Owner => GitError::NotOwned(top_of(directory)),
+        _ => GitError::Read(error.message().to_owned()),
+    }
+}
+
+/// The directory of the repository that one is in: what Git calls safe or not.
+fn top_of(directory: &Path) -> PathBuf {
+    let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let is_top = |path: &&Path| path.join(".git").exists();
+    directory.ancestors().find(is_top).unwrap_or(&directory).to_owned()
 }
 
 /// The files of a commit.
@@ -200,6 +217,7 @@ fn kind_of(entry: &git2::TreeEntry<'_>) -> EntryKind {
         (FILE_MODE_LINK, _) => EntryKind::Symlink,
         (_, Some(ObjectType::Tree)) => EntryKind::Directory,
         (_, Some(ObjectType::Blob)) => EntryKind::File,
+        (_, Some(ObjectType::Commit)) => EntryKind::Submodule,
         (_, _) => EntryKind::Other,
     }
 }
@@ -239,7 +257,7 @@ impl Tree for Revision<'_> {
             match self.entry(walked)?.as_ref().map(kind_of) {
                 Some(EntryKind::Directory) => {}
                 Some(EntryKind::Symlink) => return Ok(Some(EntryKind::Symlink)),
-                Some(EntryKind::File | EntryKind::Other) | None => return Ok(None),
+                Some(EntryKind::File | EntryKind::Submodule | EntryKind::Other) | None => return Ok(None),
             }
         }
         Ok(self.entry(path)?.as_ref().map(kind_of))
@@ -247,5 +265,30 @@ impl Tree for Revision<'_> {
 
     fn link_target(&self, path: &str) -> io::Result<Option<String>> {
         self.follow(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use git2::ErrorClass;
+
+    use super::*;
+
+    #[test]
+    fn a_repository_of_another_user_is_named_with_what_makes_it_read() {
+        let top = tempfile::tempdir().unwrap();
+        let inside = top.path().join("packages/a");
+        std::fs::create_dir_all(&inside).unwrap();
+        git2::Repository::init(top.path()).unwrap();
+        let error =
+            git2::Error::new(ErrorCode::Owner, ErrorClass::Config, "repository path is not owned by current user");
+        let top = top.path().canonicalize().unwrap().display().to_string();
+        assert_eq!(
+            not_opened(&inside, &error).to_string(),
+            format!(
+                "the Git repository at {top} belongs to another user, so it is not read; if you trust it: git config \
+                 --global --add safe.directory {top}"
+            )
+        );
     }
 }

@@ -49,12 +49,20 @@ fn a_sound_set_is_said_to_be_sound() {
 #[test]
 fn a_path_that_is_named_twice_is_read_once() {
     let at = directory(&[("packages/db.yaml", PACKAGE)]);
+    let absolute = at.path().join("packages").display().to_string();
+    std::os::unix::fs::symlink("packages", at.path().join("link")).unwrap();
     for paths in [
         ["packages", "packages/"],
         ["packages", "./packages"],
         ["./packages/db.yaml", "packages/db.yaml"],
         ["./packages", "packages/./db.yaml"],
         [".", "./packages/db.yaml"],
+        [".", "packages"],
+        ["packages", "."],
+        ["packages", absolute.as_str()],
+        ["packages", "packages/../packages/db.yaml"],
+        ["packages", "link"],
+        ["link/db.yaml", "packages/db.yaml"],
     ] {
         let output = windlass(at.path(), &["validate", paths[0], paths[1]]);
         assert_eq!(text(&output.stdout), "1 Package, no findings\n", "{paths:?}");

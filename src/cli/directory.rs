@@ -78,6 +78,10 @@ impl Tree for Directory {
         self.kind_at(path)
     }
 
+    fn identity(&self, path: &str) -> io::Result<String> {
+        Ok(self.root.join(path).canonicalize()?.to_string_lossy().into_owned())
+    }
+
     fn link_target(&self, path: &str) -> io::Result<Option<String>> {
         let root = self.root.canonicalize()?;
         // A link that cannot be followed, such as a loop, leads nowhere.

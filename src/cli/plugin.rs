@@ -130,7 +130,9 @@ fn read(
         Some(EntryKind::Directory) => {}
         None => return Ok(Err(format!("there is no directory `{directory}`: check the plugin's parameter path"))),
         Some(EntryKind::Symlink) => return Ok(Err(format!("`{directory}` leads through a symbolic link"))),
-        Some(EntryKind::File | EntryKind::Other) => return Ok(Err(format!("`{directory}` is no directory"))),
+        Some(EntryKind::File | EntryKind::Submodule | EntryKind::Other) => {
+            return Ok(Err(format!("`{directory}` is no directory")));
+        }
     }
     let search = if environment.parameters.recurse { Search::Below } else { Search::Here };
     let input = Input::Directory { tree, path, shown: directory.to_owned(), search };

@@ -78,7 +78,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     if arguments.fix {
         let count = fix::apply(&outcome.report)?;
         if count > 0 {
-            writeln!(streams.stderr, "mended {count} places")?;
+            let places = if count == 1 { "place" } else { "places" };
+            writeln!(streams.stderr, "mended {count} {places}")?;
             outcome = find(arguments, streams)?;
         }
     }

@@ -61,7 +61,7 @@ pub fn check(loaded: &Loaded, options: &Options<'_>) -> io::Result<Vec<Diagnosti
         expressions::check(package, &mut findings);
         size::check(package, &mut findings);
         if let Some(charts) = &options.charts {
-            charts::check(package, charts, &mut findings)?;
+            charts::check(package, charts, engine, &mut findings)?;
         }
         findings.cut_short(package, before);
     }

@@ -16,6 +16,8 @@ pub const MAX_FILES: usize = 10_000;
 pub const MAX_BYTES: u64 = 64 << 20;
 /// Most bytes of a Chart.yaml.
 const MAX_CHART_YAML: u64 = 1 << 20;
+/// The values file that a chart has by itself.
+pub const OWN_VALUES: &str = "values.yaml";
 /// Left out: whether it is there depends on how the files came here.
 const GIT: &str = ".git";
 
@@ -30,7 +32,13 @@ pub struct ChartContent {
     pub version: Version,
     /// Name in its Chart.yaml; empty if there is none.
     pub name: String,
+    /// Paths of its files relative to it, in byte order.
+    pub files: Vec<String>,
 }
+
+/// What to do about a submodule.
+const WITH_SUBMODULES: &str =
+    "compare two directories in which it is checked out (`git worktree add`, `git submodule update --init`)";
 
 /// Why a directory could not be read as a chart.
 #[derive(Debug, Error)]
@@ -50,7 +58,21 @@ pub enum ContentError {
     /// A link, which may lead out of the source.
     #[error("`{0}` is a symbolic link: put the files themselves there")]
     Symlink(String),
-    /// A submodule, a device or the like.
+    /// In another repository.
+    #[error("`{0}` is a Git submodule, whose files are not in this repository: {WITH_SUBMODULES}")]
+    Submodule(String),
+    /// Nothing there, and the directory above it is empty.
+    #[error(
+        "there is no directory `{missing}`, and `{empty}` is empty: if that is a Git submodule, run \
+         `git submodule update --init`"
+    )]
+    Empty {
+        /// What is not there.
+        missing: String,
+        /// What is empty.
+        empty: String,
+    },
+    /// A device or the like.
     #[error("`{0}` is neither a file nor a directory")]
     Other(String),
     /// More than [`MAX_FILES`] files.
@@ -84,7 +106,7 @@ pub enum ContentError {
 pub fn chart_content(tree: &dyn Tree, directory: &str) -> Result<ChartContent, ContentError> {
     let files = chart_files(tree, directory)?;
     let (version, name) = stated(tree, directory, &files)?;
-    Ok(ChartContent { digest: digest(tree, directory, &files)?, version, name })
+    Ok(ChartContent { digest: digest(tree, directory, &files)?, version, name, files })
 }
 
 /// The version of a chart directory. Refuses what [`chart_content`] refuses but
@@ -101,11 +123,29 @@ pub(crate) fn chart_files(tree: &dyn Tree, directory: &str) -> Result<Vec<String
     let kind = tree.kind(directory).map_err(|source| ContentError::Read { path: directory.to_owned(), source })?;
     match kind {
         Some(EntryKind::Directory) => {}
-        None => return Err(ContentError::Missing(directory.to_owned())),
+        None => return Err(missing(tree, directory)),
         Some(EntryKind::Symlink) => return Err(ContentError::Symlink(directory.to_owned())),
+        Some(EntryKind::Submodule) => return Err(ContentError::Submodule(directory.to_owned())),
         Some(EntryKind::File | EntryKind::Other) => return Err(ContentError::NotADirectory(directory.to_owned())),
     }
     files(tree, directory)
+}
+
+/// Why there is no directory: what is above it may tell.
+pub(crate) fn missing(tree: &dyn Tree, directory: &str) -> ContentError {
+    let above = directory.match_indices('/').rev().filter_map(|(end, _)| directory.get(..end));
+    for above in std::iter::once(directory).chain(above) {
+        let is_empty = || tree.entries(above).is_ok_and(|entries| entries.is_empty());
+        match tree.kind(above) {
+            Ok(Some(EntryKind::Submodule)) => return ContentError::Submodule(above.to_owned()),
+            Ok(Some(EntryKind::Directory)) if is_empty() => {
+                return ContentError::Empty { missing: directory.to_owned(), empty: above.to_owned() };
+            }
+            Ok(None) => {}
+            Ok(Some(_)) | Err(_) => break,
+        }
+    }
+    ContentError::Missing(directory.to_owned())
 }
 
 /// Paths of all files below a directory, relative to it, in byte order.
@@ -121,6 +161,7 @@ fn files(tree: &dyn Tree, directory: &str) -> Result<Vec<String>, ContentError> 
                 EntryKind::File => found.push(entry),
                 EntryKind::Directory => open.push(entry),
                 EntryKind::Symlink => return Err(ContentError::Symlink(join(directory, &entry))),
+                EntryKind::Submodule => return Err(ContentError::Submodule(join(directory, &entry))),
                 EntryKind::Other => return Err(ContentError::Other(join(directory, &entry))),
             }
             if found.len() > MAX_FILES || open.len() > MAX_FILES {

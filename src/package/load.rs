@@ -53,13 +53,48 @@ pub enum Input<'a> {
 }
 
 impl Input<'_> {
-    /// The name of a file that is named itself, which is read once, also if it
-    /// is in a directory that is read.
-    fn file(&self) -> Option<&str> {
-        match self {
-            Self::File { shown, .. } => Some(shown),
-            Self::Directory { .. } | Self::Text { .. } => None,
+    /// What tells a file that is named itself from all others.
+    fn file(&self) -> Result<Option<String>, LoadError> {
+        let Self::File { tree, path, shown } = self else { return Ok(None) };
+        identity(*tree, path, shown).map(Some)
+    }
+}
+
+fn identity(tree: &dyn Tree, path: &str, shown: &str) -> Result<String, LoadError> {
+    tree.identity(path).map_err(|source| LoadError { path: shown.to_owned(), source })
+}
+
+/// Files that are read once, although several inputs lead to them.
+#[derive(Default)]
+struct Once {
+    /// Nothing leads there twice.
+    is_needless: bool,
+    /// Files that are named themselves: in a directory they are left out.
+    named: BTreeSet<String>,
+    read: BTreeSet<String>,
+}
+
+impl Once {
+    fn of(inputs: &[Input<'_>]) -> Result<Self, LoadError> {
+        if inputs.len() < 2 {
+            return Ok(Self { is_needless: true, ..Self::default() });
         }
+        let named: Result<Vec<_>, _> = inputs.iter().map(Input::file).collect();
+        Ok(Self { named: named?.into_iter().flatten().collect(), ..Self::default() })
+    }
+
+    /// Whether a file that is named itself has not been read yet.
+    fn takes_named(&mut self, tree: &dyn Tree, path: &str, shown: &str) -> Result<bool, LoadError> {
+        Ok(self.is_needless || self.read.insert(identity(tree, path, shown)?))
+    }
+
+    /// The same of one in a directory.
+    fn takes(&mut self, tree: &dyn Tree, path: &str, shown: &str) -> Result<bool, LoadError> {
+        if self.is_needless {
+            return Ok(true);
+        }
+        let identity = identity(tree, path, shown)?;
+        Ok(!self.named.contains(&identity) && self.read.insert(identity))
     }
 }
 
@@ -143,7 +178,7 @@ pub struct LoadError {
     pub source: io::Error,
 }
 
-/// Reads all inputs.
+/// Reads all inputs; a file that several lead to once.
 ///
 /// What is wrong with their content is in [`Loaded::diagnostics`].
 ///
@@ -151,12 +186,9 @@ pub struct LoadError {
 /// When something cannot be read at all.
 pub fn load(inputs: &[Input<'_>], namespace: &NamespaceRule) -> Result<Loaded, LoadError> {
     let mut loaded = Loaded::default();
-    let named: BTreeSet<&str> = inputs.iter().filter_map(Input::file).collect();
-    let mut read = BTreeSet::new();
+    let mut once = Once::of(inputs)?;
     for input in inputs {
-        if input.file().is_none_or(|file| read.insert(file)) {
-            files::read_input(input, namespace, &named, &mut loaded)?;
-        }
+        files::read_input(input, namespace, &mut once, &mut loaded)?;
     }
     Ok(loaded)
 }

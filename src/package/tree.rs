@@ -14,7 +14,9 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link; [`Tree::kind`] has not looked at its target.
     Symlink,
-    /// A submodule, socket, device or the like.
+    /// A Git submodule: its files are in another repository.
+    Submodule,
+    /// A socket, device or the like.
     Other,
 }
 
@@ -40,6 +42,14 @@ pub trait Tree {
     /// # Errors
     /// When it cannot be found out.
     fn kind(&self, path: &str) -> io::Result<Option<EntryKind>>;
+
+    /// What tells a file from all others, whatever path and tree it is reached by.
+    ///
+    /// # Errors
+    /// When it cannot be found out.
+    fn identity(&self, path: &str) -> io::Result<String> {
+        Ok(path.to_owned())
+    }
 
     /// Where the symbolic link at `path` leads, as a path in this tree; `None`
     /// if it leads out of the tree, or nowhere. Trees that cannot tell say `None`.

@@ -7,7 +7,7 @@ use super::{Refusal, Subject, engine_of};
 use crate::api::wellknown::{ANNOTATION_COMPILED_BY, COMPILED_BY};
 use crate::api::{ComponentSource, Engine};
 use crate::engine::possible;
-use crate::package::content::{ChartContent, ContentError};
+use crate::package::content::{ChartContent, ContentError, OWN_VALUES};
 use crate::package::definition::{ChartSource, Component, Definition, PathChart, RelativePath};
 use crate::package::digest::digest;
 use crate::package::load::LoadedPackage;
@@ -112,6 +112,7 @@ fn source(chart: &PathChart, engine: Engine, options: &Compilation<'_>) -> Resul
     let content = options.charts.map(|read| read(&chart.path)).transpose().map_err(|error| describe(&error))?;
     if let Some(content) = &content {
         check_version(chart, &content.version)?;
+        check_values_files(chart, &content.files, engine)?;
     }
     match (options.origin, engine) {
         (Some((repo_url, revision)), _) => Ok(Some(ComponentSource {
@@ -133,6 +134,25 @@ fn check_version(chart: &PathChart, found: &Version) -> Result<(), String> {
     let Some(stated) = chart.chart_version.as_ref().filter(|stated| *stated != found) else { return Ok(()) };
     let (path, stated, found) = (chart.path.as_str(), stated.as_written(), found.as_written());
     Err(format!("chartVersion is {stated}, but {path}/Chart.yaml says {found}: make them equal"))
+}
+
+/// A values file that is not there holds the release up on both engines.
+fn check_values_files(chart: &PathChart, files: &[String], engine: Engine) -> Result<(), String> {
+    let is_there = |wanted: &str| files.iter().any(|file| file == wanted);
+    if let Some(absent) = chart.values_files.iter().find(|file| !is_there(file.as_str())) {
+        return Err(format!(
+            "there is no `{}` in {}: values files are relative to the chart",
+            absent.as_str(),
+            chart.path.as_str()
+        ));
+    }
+    if engine == Engine::Flux && !chart.values_files.is_empty() && !is_there(OWN_VALUES) {
+        let path = chart.path.as_str();
+        return Err(format!(
+            "there is no `{OWN_VALUES}` in {path}, which Flux needs beside valuesFiles: add one, empty if need be"
+        ));
+    }
+    Ok(())
 }
 
 fn describe(error: &ContentError) -> String {

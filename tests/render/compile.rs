@@ -43,7 +43,13 @@ fn loaded_into(package: &Value, rule: NamespaceRule) -> LoadedPackage {
 fn content(path: &RelativePath) -> Result<ChartContent, ContentError> {
     match path.as_str() {
         "charts/b" => {
-            Ok(ChartContent { name: "b".into(), digest: "sha256:b".into(), version: Version::parse("1.2.3").unwrap() })
+            let files = vec!["Chart.yaml".to_owned(), "production.yaml".to_owned()];
+            Ok(ChartContent {
+                name: "b".into(),
+                digest: "sha256:b".into(),
+                version: Version::parse("1.2.3").unwrap(),
+                files,
+            })
         }
         other => Err(ContentError::Missing(other.to_owned())),
     }

@@ -9,6 +9,7 @@ use crate::api::SourceRef;
 use crate::engine::manifest::Manifest;
 use crate::engine::metadata::{self, Object};
 use crate::engine::{RenderContext, RenderError};
+use crate::package::content::OWN_VALUES;
 use crate::package::definition::{Component, Definition, PathChart, RepositoryChart};
 use crate::package::names::source_name;
 
@@ -211,9 +212,8 @@ fn pinned_repository(
 /// stated, Flux leaves the chart's own values.yaml out unless it is one of them;
 /// Helm and Argo CD never do, so it is put first.
 fn values_files(chart: &PathChart) -> Vec<String> {
-    const OWN: &str = "values.yaml";
     let stated: Vec<&str> = chart.values_files.iter().map(|file| file.as_str()).collect();
-    let own = (!stated.is_empty() && !stated.contains(&OWN)).then_some(OWN);
+    let own = (!stated.is_empty() && !stated.contains(&OWN_VALUES)).then_some(OWN_VALUES);
     let directory = if chart.path.as_str().is_empty() { ".".to_owned() } else { format!("./{}", chart.path.as_str()) };
     own.into_iter().chain(stated).map(|file| format!("{directory}/{file}")).collect()
 }

@@ -3,19 +3,25 @@
 use std::io;
 
 use super::{Charts, Findings};
-use crate::package::content::{ContentError, chart_version};
+use crate::api::Engine;
+use crate::package::content::{ContentError, OWN_VALUES, chart_version, missing};
 use crate::package::definition::{ChartSource, PathChart};
 use crate::package::diagnostic::Severity;
 use crate::package::load::LoadedPackage;
-use crate::package::tree::EntryKind;
+use crate::package::tree::{EntryKind, Tree};
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
 
-pub fn check(package: &LoadedPackage, charts: &Charts<'_>, findings: &mut Findings<'_>) -> io::Result<()> {
+pub fn check(
+    package: &LoadedPackage,
+    charts: &Charts<'_>,
+    engine: Option<Engine>,
+    findings: &mut Findings<'_>,
+) -> io::Result<()> {
     let Some(definition) = &package.definition else { return Ok(()) };
     for (index, component) in definition.components.iter().enumerate() {
         if let ChartSource::Path(chart) = &component.chart {
-            let mut check = Check { package, charts, findings, at: format!("/spec/components/{index}") };
+            let mut check = Check { package, charts, engine, findings, at: format!("/spec/components/{index}") };
             check.chart(chart)?;
         }
     }
@@ -25,6 +31,7 @@ pub fn check(package: &LoadedPackage, charts: &Charts<'_>, findings: &mut Findin
 struct Check<'c, 'f> {
     package: &'c LoadedPackage,
     charts: &'c Charts<'c>,
+    engine: Option<Engine>,
     findings: &'c mut Findings<'f>,
     at: String,
 }
@@ -40,13 +47,11 @@ impl Check<'_, '_> {
                     break;
                 }
                 Some(EntryKind::Symlink) => return self.link("path", chart.path.as_str()),
-                Some(EntryKind::Directory | EntryKind::Other) | None => {}
+                Some(EntryKind::Directory | EntryKind::Submodule | EntryKind::Other) | None => {}
             }
         }
         let Some(root) = found else {
-            let message = format!("there is no chart at `{}`", chart.path.as_str());
-            let help = "a chart directory holds a Chart.yaml; the path starts at the root of the source";
-            self.report("path", self.charts.severity, Code::ChartNotFound, message, help);
+            self.absent(chart);
             return Ok(());
         };
         match chart_version(root, chart.path.as_str()) {
@@ -59,12 +64,37 @@ impl Check<'_, '_> {
             match root.kind(&join(chart.path.as_str(), values.as_str()))? {
                 Some(EntryKind::File) => {}
                 Some(EntryKind::Symlink) => self.link(&field, values.as_str())?,
-                Some(EntryKind::Directory | EntryKind::Other) | None => {
+                Some(EntryKind::Directory | EntryKind::Submodule | EntryKind::Other) | None => {
                     let message = format!("the chart has no file `{}`", values.as_str());
                     let help = "values files are relative to the chart directory";
                     self.report(&field, self.charts.severity, Code::ChartNotFound, message, help);
                 }
             }
+        }
+        self.own_values(root, chart)
+    }
+
+    fn absent(&mut self, chart: &PathChart) {
+        let path = chart.path.as_str();
+        let mut above = self.charts.roots.iter().map(|root| missing(*root, path));
+        let told = above.find(|error| matches!(error, ContentError::Submodule(_) | ContentError::Empty { .. }));
+        let help = "a chart directory holds a Chart.yaml; the path starts at the root of the source";
+        let (message, help) = match told {
+            Some(told) => (told.to_string(), ""),
+            None if path.is_empty() => ("there is no chart at the root of the source".to_owned(), help),
+            None => (format!("there is no chart at `{path}`"), help),
+        };
+        self.report("path", self.charts.severity, Code::ChartNotFound, message, help);
+    }
+
+    /// Flux takes none of the chart's own values where files are stated, unless they are
+    /// stated as well; so they are, and have to be there.
+    fn own_values(&mut self, root: &dyn Tree, chart: &PathChart) -> io::Result<()> {
+        let is_asked = self.engine == Some(Engine::Flux) && !chart.values_files.is_empty();
+        if is_asked && root.kind(&join(chart.path.as_str(), OWN_VALUES))?.is_none() {
+            let message = format!("the chart has no file `{OWN_VALUES}`, which Flux needs beside valuesFiles");
+            let help = "add one to the chart, empty if it has no values of its own";
+            self.report("valuesFiles", self.charts.severity, Code::ChartNotFound, message, help);
         }
         Ok(())
     }

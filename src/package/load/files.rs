@@ -1,10 +1,9 @@
 //! Finding and reading files.
 
-use std::collections::BTreeSet;
 use std::io;
 
 use super::document::read_text;
-use super::{Input, LoadError, Loaded, NamespaceRule, Search, finding};
+use super::{Input, LoadError, Loaded, NamespaceRule, Once, Search, finding};
 use crate::package::source::{Source, Span};
 use crate::package::tree::{EntryKind, Tree};
 use crate::package::violation::Code;
@@ -13,11 +12,12 @@ use crate::package::yaml::MAX_FILE;
 /// Deepest directory that is searched.
 const MAX_DIRECTORY_DEPTH: usize = 64;
 
-/// Reads an input; of a directory what is not named itself.
+/// Reads an input, but for what was read before; of a directory what is not named
+/// itself.
 pub fn read_input(
     input: &Input<'_>,
     namespace: &NamespaceRule,
-    named: &BTreeSet<&str>,
+    once: &mut Once,
     loaded: &mut Loaded,
 ) -> Result<(), LoadError> {
     match input {
@@ -25,9 +25,12 @@ pub fn read_input(
             add_bytes(bytes, shown, true, namespace, loaded);
             Ok(())
         }
-        Input::File { tree, path, shown } => read_file(*tree, path, shown, true, namespace, loaded),
+        Input::File { tree, path, shown } if once.takes_named(*tree, path, shown)? => {
+            add_read(tree.read(path, MAX_FILE as u64), shown, true, namespace, loaded)
+        }
+        Input::File { .. } => Ok(()),
         Input::Directory { tree, path, shown, search } => {
-            let walk = Walk { tree: *tree, root: path, shown, search: *search, namespace, named };
+            let mut walk = Walk { tree: *tree, root: path, shown, search: *search, namespace, once };
             walk.directory(path, 0, loaded)
         }
     }
@@ -39,13 +42,13 @@ struct Walk<'a> {
     shown: &'a str,
     search: Search,
     namespace: &'a NamespaceRule,
-    named: &'a BTreeSet<&'a str>,
+    once: &'a mut Once,
 }
 
 impl Walk<'_> {
-    fn directory(&self, path: &str, depth: usize, loaded: &mut Loaded) -> Result<(), LoadError> {
-        let failed = |source| LoadError { path: self.shown(path), source };
-        let entries = self.tree.entries(path).map_err(failed)?;
+    fn directory(&mut self, path: &str, depth: usize, loaded: &mut Loaded) -> Result<(), LoadError> {
+        let entries = self.tree.entries(path);
+        let entries = entries.map_err(|source| LoadError { path: self.shown(path), source })?;
         let is_chart = |(name, kind): &(String, EntryKind)| name == "Chart.yaml" && *kind == EntryKind::File;
         if depth > 0 && entries.iter().any(is_chart) {
             return Ok(());
@@ -55,7 +58,7 @@ impl Walk<'_> {
             match kind {
                 EntryKind::File if is_yaml(name) => {
                     let shown = self.shown(&inner);
-                    if !self.named.contains(shown.as_str()) {
+                    if self.once.takes(self.tree, &inner, &shown)? {
                         self.file(&inner, &shown, loaded)?;
                     }
                 }
@@ -66,7 +69,7 @@ impl Walk<'_> {
                 }
                 EntryKind::Directory => self.directory(&inner, depth + 1, loaded)?,
                 EntryKind::Symlink => self.link(&inner, loaded)?,
-                EntryKind::File | EntryKind::Other => {}
+                EntryKind::File | EntryKind::Submodule | EntryKind::Other => {}
             }
         }
         Ok(())
@@ -146,17 +149,6 @@ fn join(path: &str, name: &str) -> String {
 
 fn is_yaml(name: &str) -> bool {
     [".yaml", ".yml"].iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
-}
-
-fn read_file(
-    tree: &dyn Tree,
-    path: &str,
-    shown: &str,
-    named: bool,
-    namespace: &NamespaceRule,
-    loaded: &mut Loaded,
-) -> Result<(), LoadError> {
-    add_read(tree.read(path, MAX_FILE as u64), shown, named, namespace, loaded)
 }
 
 fn add_read(

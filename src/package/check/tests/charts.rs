@@ -1,6 +1,9 @@
 //! Charts at a path.
 
 use super::*;
+use crate::api::Engine;
+use crate::package::content::chart_content;
+use crate::package::tree::EntryKind;
 use crate::package::tree::testing::Files;
 
 fn charts() -> Files {
@@ -78,4 +81,51 @@ fn a_missing_chart_is_only_a_warning_where_the_root_is_a_guess() {
         Options { charts: Some(Charts { roots: &[&files], severity: Severity::Warning }), ..Options::default() };
     let found = found_with(&package("db", "components: [{name: a, path: nowhere}]"), &options);
     assert!(found.len() == 1 && found[0].starts_with("warning"), "{found:?}");
+}
+
+#[rstest]
+#[case::flux(Some(Engine::Flux), &["error 5:70 WL032 the chart has no file `values.yaml`, which Flux needs beside valuesFiles"])]
+#[case::argo(Some(Engine::Argo), &[])]
+fn flux_needs_the_own_values_of_a_chart_beside_others(#[case] engine: Option<Engine>, #[case] expected: &[&str]) {
+    let files = charts();
+    let charts = Some(Charts { roots: &[&files], severity: Severity::Error });
+    let spec = "sourceRef: {kind: GitRepository, name: g}, components: [{name: a, path: charts/a, chartVersion: 1.2.3,
+ valuesFiles: [values-prod.yaml]}]";
+    let text = package("db", &spec.replace('\n', ""));
+    let found = found_with(&text, &Options { engine, charts, ..Options::default() });
+    let column = text.lines().last().unwrap().find("valuesFiles").unwrap() + 1;
+    let expected: Vec<String> = expected.iter().map(|line| line.replace("5:70", &format!("5:{column}"))).collect();
+    assert_eq!(found, expected);
+}
+
+/// A tree with a submodule, or with one that is not checked out.
+struct WithSubmodule(EntryKind);
+
+impl Tree for WithSubmodule {
+    fn entries(&self, path: &str) -> io::Result<Vec<(String, EntryKind)>> {
+        match path {
+            "" => Ok(vec![("vendor".to_owned(), self.0)]),
+            "vendor" if self.0 == EntryKind::Directory => Ok(Vec::new()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn read(&self, _: &str, _: u64) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+
+    fn kind(&self, path: &str) -> io::Result<Option<EntryKind>> {
+        Ok((path == "vendor").then_some(self.0))
+    }
+}
+
+#[rstest]
+#[case::submodule(EntryKind::Submodule, "`vendor` is a Git submodule, whose files are not in this repository: ")]
+#[case::not_checked_out(EntryKind::Directory, "there is no directory `vendor/a`, and `vendor` is empty: ")]
+fn a_chart_in_a_submodule_is_told_from_one_that_is_nowhere(#[case] kind: EntryKind, #[case] message: &str) {
+    let tree = WithSubmodule(kind);
+    let options = Options { charts: Some(Charts { roots: &[&tree], severity: Severity::Error }), ..Options::default() };
+    let found = found_with(&package("db", "components: [{name: a, path: vendor/a}]"), &options);
+    assert!(found.len() == 1 && found[0].contains(message), "{found:?}");
+    assert!(chart_content(&tree, "vendor/a").unwrap_err().to_string().starts_with(message));
 }
