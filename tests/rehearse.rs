@@ -227,6 +227,27 @@ fn what_waits_for_something_outside_is_said_and_is_no_success() {
     assert!(shown.contains("waits for Package cert-manager (not among the given Packages)"), "{shown}");
 }
 
+/// Each of them knows its own version, also of an object that both look at.
+#[test]
+fn an_object_that_two_packages_wait_for_satisfies_both() {
+    let ready = |field: &str| {
+        format!(
+            ", readyWhen: [{{apiVersion: example.org/v1, kind: Thing, name: shared, expr: object.status.{field} == version}}]"
+        )
+    };
+    let set = |versions: [&str; 2]| {
+        let one = package("one", versions[0], "", &[("a", &ready("one"))]);
+        let two = package("two", versions[1], "", &[("b", &ready("two"))]);
+        files(&[("one.yaml", &one), ("two.yaml", &two)])
+    };
+    let (before, after) = (set(["1.0.0", "2.0.0"]), set(["1.1.0", "2.1.0"]));
+    let [before, after] = [&before, &after].map(|set| set.path().to_str().unwrap());
+    for engine in ["flux", "argo"] {
+        let output = rehearse(&[after, "--from", before, "--engine", engine]);
+        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    }
+}
+
 #[test]
 fn a_ready_when_that_cannot_be_played_is_said() {
     let ready = ", readyWhen: [{apiVersion: example.org/v1, kind: Thing, name: thing, \
@@ -238,6 +259,18 @@ fn a_ready_when_that_cannot_be_played_is_said() {
         shown.contains("note: app/one: readyWhen[0], Thing/thing: nothing on the stage can make it hold"),
         "{shown}"
     );
+}
+
+/// What is in neither spec nor status is made by nobody on the stage.
+#[rstest]
+#[case::data("v1", "Secret", "has(object.data.key)")]
+#[case::label("example.org/v1", "Thing", "object.metadata.labels.ready == 'yes'")]
+fn a_ready_when_of_other_fields_fails_nothing(#[case] api: &str, #[case] kind: &str, #[case] expr: &str) {
+    let ready = format!(", readyWhen: [{{apiVersion: {api}, kind: {kind}, name: thing, expr: \"{expr}\"}}]");
+    let set = files(&[("app.yaml", &package("app", "1.0.0", "", &[("one", &ready)]))]);
+    let output = rehearse(&[set.path().to_str().unwrap()]);
+    let (shown, note) = (stdout(&output), format!("{kind}/thing: nothing on the stage can make it hold"));
+    assert!(output.status.code() == Some(0) && shown.contains(&note), "{shown}");
 }
 
 #[test]

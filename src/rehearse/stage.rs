@@ -15,7 +15,7 @@ use crate::sim::Key;
 use crate::sim::chart::{Commit, Operator, Script, Template, Told, is_cluster_scoped};
 use crate::translate::Compiled;
 
-use example::Example;
+use example::{Example, Known};
 
 /// Milliseconds until a resource is reported, where nothing else is asked for.
 const REPORT: u64 = 10_000;
@@ -159,15 +159,10 @@ impl Stage {
         for (key, asked) in by_object {
             let (later, own): (Vec<_>, Vec<_>) = asked.into_iter().partition(|asked| asked.is_later);
             let Some(first) = own.first().or(later.first()) else { continue };
-            let from = before.iter().map(|before| &before.definition);
-            let from = from
-                .into_iter()
-                .find(|from| from.name == first.definition.name && from.namespace == first.definition.namespace);
-            let versions = (first.definition.version.to_string(), from.map(|from| from.version.to_string()));
-            let mut example = Example::new(&key, chart_version(first.component), versions);
-            later.iter().chain(&own).for_each(|asked| example.ask(asked.entry));
+            let mut example = Example::new(&key, chart_version(first.component));
+            later.iter().chain(&own).for_each(|asked| example.ask(asked.entry, &versions(asked.definition, before)));
             for asked in &own {
-                if !example.holds(asked.entry) {
+                if !example.holds(asked.entry, &versions(asked.definition, before)) {
                     let place = place(asked.definition, asked.component);
                     let message = format!(
                         "readyWhen[{}], {}/{}: nothing on the stage can make it hold; the component is played without it",
@@ -216,6 +211,14 @@ impl Stage {
             operator(script, key, looks_after(asked, key), example.status());
         }
     }
+}
+
+/// Versions that the expressions of a Package know: its own, and the one before.
+fn versions(definition: &Definition, before: &[Compiled]) -> Known {
+    let mut before = before.iter().map(|before| &before.definition);
+    let from = before.find(|from| from.name == definition.name && from.namespace == definition.namespace);
+    let from = from.map(|from| from.version.to_string()).unwrap_or_default();
+    Known { version: definition.version.to_string(), from }
 }
 
 /// All entries, and then those that come with the commit to charts that stay: what

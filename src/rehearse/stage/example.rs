@@ -14,9 +14,16 @@ const OWN: [&str; 3] = ["release", "version", "config"];
 #[derive(Debug)]
 pub(super) struct Example {
     object: Value,
-    version: String,
-    from_version: String,
     is_workload: bool,
+}
+
+/// Versions that an expression knows.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The one that is wanted.
+    pub version: String,
+    /// The one that runs before; empty: none.
+    pub from: String,
 }
 
 /// Whether the simulated Kubernetes itself makes an object ready.
@@ -33,7 +40,7 @@ pub(super) fn is_built_in(api_version: &str) -> bool {
 impl Example {
     /// An object of which nothing is known but its key, and that its generation
     /// has been observed.
-    pub fn new(key: &Key, chart_version: &str, versions: (String, Option<String>)) -> Self {
+    pub fn new(key: &Key, chart_version: &str) -> Self {
         let mut status = json!({"observedGeneration": 1});
         let replicas = json!({"replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1});
         match (is_workload(key), key.kind.as_str()) {
@@ -54,21 +61,22 @@ impl Example {
             "spec": {"release": "", "version": chart_version, "config": "", "replicas": 1},
             "status": status,
         });
-        let (version, from) = versions;
-        Self { object, version, from_version: from.unwrap_or_default(), is_workload: is_workload(key) }
+        Self { object, is_workload: is_workload(key) }
     }
 
     /// An object of which the `failed` of an entry holds, if it can be told.
     pub fn failed(key: &Key, entry: &ReadyWhen, chart_version: &str, version: &str) -> Option<Self> {
-        let mut example = Self::new(key, chart_version, (version.to_owned(), None));
+        let mut example = Self::new(key, chart_version);
+        let known = Known { version: version.to_owned(), from: String::new() };
         let expression = Expression::compile(entry.failed.as_deref()?).ok()?;
         expression.suggest(&mut example.object, version, "");
-        (example.is_sound() && example.observe(entry, 1)?.failed == Holding::Yes).then_some(example)
+        (example.is_sound() && example.observe(entry, &known, 1)?.failed == Holding::Yes).then_some(example)
     }
 
     /// An object of which none of some entries holds, if it can be told.
     pub fn denied(key: &Key, entries: &[&ReadyWhen], chart_version: &str, version: &str) -> Option<Self> {
-        let mut example = Self::new(key, chart_version, (version.to_owned(), None));
+        let mut example = Self::new(key, chart_version);
+        let known = Known { version: version.to_owned(), from: String::new() };
         let conditions = entries.iter().filter_map(|entry| match &entry.test {
             ReadyTest::Condition { condition, status } => {
                 let other = if status == "False" { "True" } else { "False" };
@@ -77,13 +85,14 @@ impl Example {
             ReadyTest::Expr(_) => None,
         });
         example.object["status"]["conditions"] = conditions.collect();
-        let holds = |entry: &&ReadyWhen| example.observe(entry, 1).is_none_or(|seen| seen.holds == Holding::Yes);
+        let holds =
+            |entry: &&ReadyWhen| example.observe(entry, &known, 1).is_none_or(|seen| seen.holds == Holding::Yes);
         (!entries.iter().any(holds)).then_some(example)
     }
 
     /// Gives the object what an entry asks of it. What Kubernetes itself reports
     /// cannot be chosen.
-    pub fn ask(&mut self, entry: &ReadyWhen) {
+    pub fn ask(&mut self, entry: &ReadyWhen, known: &Known) {
         if self.is_workload {
             return;
         }
@@ -98,30 +107,38 @@ impl Example {
             }
             ReadyTest::Expr(text) => {
                 if let Ok(expression) = Expression::compile(text) {
-                    expression.suggest(&mut self.object, &self.version, &self.from_version);
+                    expression.suggest(&mut self.object, &known.version, &known.from);
                 }
             }
         }
-        let kept = |object: &Value| [&object["metadata"], &object["spec"]["version"]].map(Value::clone);
-        if kept(&self.object) != kept(&before) || !self.is_sound() || !self.holds(entry) {
+        // Of all else the stage has nothing to say: not of labels, and not of `data`.
+        let kept = |object: &Value| {
+            let mut kept = object.as_object().cloned().unwrap_or_default();
+            kept.shift_remove("status");
+            kept.insert("spec".to_owned(), object["spec"]["version"].clone());
+            kept
+        };
+        if kept(&self.object) != kept(&before) || !self.is_sound() || !self.holds(entry, known) {
             self.object = before;
         }
     }
 
     /// Whether an entry holds of the object, at any generation of it.
-    pub fn holds(&self, entry: &ReadyWhen) -> bool {
-        [1, 7].iter().all(|generation| self.observe(entry, *generation).is_some_and(|seen| seen.holds == Holding::Yes))
+    pub fn holds(&self, entry: &ReadyWhen, known: &Known) -> bool {
+        [1, 7]
+            .iter()
+            .all(|generation| self.observe(entry, known, *generation).is_some_and(|seen| seen.holds == Holding::Yes))
     }
 
     fn is_sound(&self) -> bool {
         ["metadata", "spec", "status"].iter().all(|section| self.object.get(section).is_some_and(Value::is_object))
     }
 
-    fn observe(&self, entry: &ReadyWhen, generation: i64) -> Option<Observation> {
+    fn observe(&self, entry: &ReadyWhen, known: &Known, generation: i64) -> Option<Observation> {
         let mut object = self.object.clone();
         object["metadata"]["generation"] = generation.into();
         object["status"]["observedGeneration"] = generation.into();
-        let versions = Versions { wanted: &self.version, from: &self.from_version };
+        let versions = Versions { wanted: &known.version, from: &known.from };
         Some(Entry::parse(entry).ok()?.observe(&Lookup::Found(object), versions))
     }
 
