@@ -487,6 +487,46 @@ fn uncommitted_changes_are_no_part_of_it_and_it_says_so() {
     assert_eq!(against.status.code(), Some(CHANGES), "{}", stderr(&against));
 }
 
+/// The commit that mends them must not be held up by them.
+#[test]
+fn mistakes_before_the_commit_are_shown_and_the_rest_is_planned() {
+    let repository = Repository::bare();
+    let shop = |more: &str| package("shop", "1.0.0", more, &[("api", "")]);
+    let web = |version: &str| package("web", version, "  requires: [{package: shop}]\n", &[("web", "")]);
+    for broken in [shop("  timeuot: 1m\n"), shop("  a: [\n"), shop("").replace("kind: Package", "kin: Package")] {
+        repository.commit("from", &[("shop.yaml", File::Text(&broken)), ("web.yaml", File::Text(&web("1.0.0")))]);
+        repository.commit("to", &[("shop.yaml", File::Text(&shop(""))), ("web.yaml", File::Text(&web("1.1.0")))]);
+        let output = repository.plan(&["from", "to"]);
+        assert_eq!(output.status.code(), Some(CHANGES), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("note: there are errors in from,") && said.contains("from:shop.yaml:"), "{said}");
+        let shown = stdout(&output);
+        assert!(shown.contains("1. packages/web: upgrade 1.0.0 → 1.1.0"), "{shown}");
+        assert!(shown.contains("note: what runs of packages/shop is not known") && !shown.contains("2. "), "{shown}");
+        repository.commit("to", &[("shop.yaml", File::Text(&shop(""))), ("web.yaml", File::Text(&web("1.0.0")))]);
+        let output = repository.plan(&["from", "to"]);
+        assert_eq!(output.status.code(), Some(CHANGES), "{}", stderr(&output));
+        assert!(stdout(&output).contains("note: what runs of packages/shop is not known"), "{}", stdout(&output));
+        let output = repository.plan(&["to", "from"]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(1), ""), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_chart_in_a_submodule_is_named() {
+    let repository = Repository::bare();
+    let text = package("shop", "1.0.0", "", &[]);
+    let text = text.replace("components:\n", "sourceRef: {kind: GitRepository, name: g}\n  components:\n  - {name: a, path: vendor/a, chartVersion: 1.0.0}\n");
+    repository.commit("from", &[]);
+    repository.commit("to", &[("shop.yaml", File::Text(&text)), ("vendor", File::Submodule)]);
+    let output = repository.plan(&["from", "to"]);
+    let shown = stdout(&output);
+    assert!(
+        shown.contains("component a: `vendor` is a Git submodule, whose files are not in this repository"),
+        "{shown}"
+    );
+}
+
 #[test]
 fn mistakes_are_shown_as_validate_shows_them() {
     let repository = Repository::bare();

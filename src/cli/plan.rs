@@ -1,7 +1,7 @@
 //! `windlass plan`.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+mod read;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -9,19 +9,16 @@ use clap::ValueEnum;
 
 use super::directory::Directory;
 use super::findings::WHAT_A_PACKAGE_IS;
-use super::{Exit, Streams, charts, findings, paths};
+use super::{Exit, Streams, charts};
 use crate::api::Engine;
 use crate::chart::Library;
-use crate::git::{Repository, Revision};
-use crate::package::check::{Options, check};
-use crate::package::content::{ChartContent, ContentError, chart_content};
+use crate::git::{GitError, Repository, Revision};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Style;
-use crate::package::load::{Input, LoadedPackage, NamespaceRule, Search};
-use crate::package::names::Namespace;
 use crate::package::tree::{EntryKind, Tree};
-use crate::plan::{self, Fault, State, report};
-use crate::translate::{Charts, Compilation, Compiled, Refusal, compile};
+use crate::plan::{self, report};
+
+use read::{ChartReader, Packages, Read};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,7 +53,7 @@ pub struct Arguments {
     /// Can be given several times.
     #[arg(long, value_name = "DIR")]
     charts: Vec<PathBuf>,
-    /// Engine of the Packages that name none.
+    /// Engine of the Packages that name none [default: flux].
     #[arg(long)]
     engine: Option<super::engine::EngineArgument>,
     /// How it is written.
@@ -113,9 +110,14 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let (from_charts, to_charts) = (ChartReader::new(from.tree()), ChartReader::new(to.tree()));
     let from_charts = |path: &RelativePath| from_charts.read(path);
     let to_charts = |path: &RelativePath| to_charts.read(path);
-    let before = read(&from, compared.from, &path, &from_charts, engine, streams)?;
-    let after = read(&to, compared.to, &path, &to_charts, engine, streams)?;
-    let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
+    let before = read::read(&from, compared.from, &path, &from_charts, engine)?;
+    let after = read::read(&to, compared.to, &path, &to_charts, engine)?;
+    if after.has_errors() {
+        after.write_errors(streams)?;
+        return Ok(Exit::Findings);
+    }
+    let (before, unknown) = before_commit(before, compared.from, &after, streams)?;
+    let after = after.packages;
     if before.compiled.is_empty() && after.compiled.is_empty() {
         writeln!(streams.stderr, "error: there is no Package in either of the two: {WHAT_A_PACKAGE_IS}")?;
         return Ok(Exit::Findings);
@@ -126,6 +128,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let libraries = [&from, &to].map(|side| Library::new(&[side.tree()], &unpacked));
     let [from_library, to_library] = &libraries;
     let mut plan = plan::plan(before.state(&from_charts, from_library), after.state(&to_charts, to_library));
+    let is_known = unknown.is_none();
+    plan.notes.extend(unknown);
     plan.notes.extend(charts::absent(&libraries));
     plan.notes.extend(absent.iter().map(|side| {
         let path = path.as_str();
@@ -134,9 +138,31 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     write(&plan, arguments.format, streams)?;
     Ok(match plan {
         plan if plan.has_errors() => Exit::Findings,
-        plan if plan.packages.is_empty() => Exit::Ok,
+        plan if plan.packages.is_empty() && is_known => Exit::Ok,
         _ => Exit::Changes,
     })
+}
+
+/// What ran before. Errors there are shown and hold nothing up: the commit may be the one
+/// that mends them.
+fn before_commit(
+    before: Read,
+    name: &str,
+    after: &Read,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<(Packages, Option<String>)> {
+    if !before.has_errors() {
+        return Ok((before.packages, None));
+    }
+    writeln!(streams.stderr, "note: there are errors in {name}, which the commit starts from:")?;
+    before.write_errors(streams)?;
+    let (packages, unknown) = before.without_errors(after);
+    let note = format!(
+        "what runs of {} is not known, since {name} has errors there: it is taken to run as the commit wants it; \
+         compare with the last revision without errors",
+        unknown.join(", ")
+    );
+    Ok((packages, Some(note).filter(|_| !unknown.is_empty())))
 }
 
 fn write(plan: &plan::Plan, format: Format, streams: &mut Streams<'_>) -> anyhow::Result<()> {
@@ -191,7 +217,11 @@ fn open_repository(arguments: &Arguments, compared: &Compared<'_>) -> anyhow::Re
     }
     let other = sides.iter().find(|side| !Path::new(side).is_dir());
     let named = || format!("`{}` is no directory, and no revision either", other.copied().unwrap_or_default());
-    Repository::open(&arguments.repo).with_context(named)
+    match Repository::open(&arguments.repo) {
+        // There may be such a revision: nobody has looked.
+        Err(error @ GitError::NotOwned(_)) => Err(error.into()),
+        opened => opened.with_context(named),
+    }
 }
 
 /// One of the two that are compared.
@@ -220,62 +250,6 @@ impl<'r> Side<'r> {
     }
 }
 
-/// The charts of a side, each read once.
-struct ChartReader<'t> {
-    tree: &'t dyn Tree,
-    known: RefCell<BTreeMap<RelativePath, ChartContent>>,
-}
-
-impl<'t> ChartReader<'t> {
-    fn new(tree: &'t dyn Tree) -> Self {
-        Self { tree, known: RefCell::default() }
-    }
-
-    fn read(&self, path: &RelativePath) -> Result<ChartContent, ContentError> {
-        if let Some(known) = self.known.borrow().get(path) {
-            return Ok(known.clone());
-        }
-        let content = chart_content(self.tree, path.as_str())?;
-        self.known.borrow_mut().insert(path.clone(), content.clone());
-        Ok(content)
-    }
-}
-
-/// The Packages of a side, and what is wrong with their charts.
-#[derive(Default)]
-struct Packages {
-    compiled: Vec<Compiled>,
-    faults: Vec<Fault>,
-}
-
-impl Packages {
-    fn state<'a>(&'a self, charts: &'a Charts<'a>, library: &'a Library<'a>) -> State<'a> {
-        State { packages: &self.compiled, charts, library, faults: &self.faults }
-    }
-
-    /// Compiles a Package; where charts are in the way, without them.
-    fn add(&mut self, package: LoadedPackage, options: &Compilation<'_>) -> Result<(), Vec<Refusal>> {
-        let (namespace, name) = (package.namespace.clone(), package.name.clone());
-        let compiled = match compile(package.clone(), options) {
-            Ok(compiled) => compiled,
-            Err(refusals) => {
-                let compiled = compile(package, &Compilation { charts: None, ..*options })?;
-                self.faults.extend(refusals.iter().map(|refusal| Fault {
-                    namespace: namespace.clone(),
-                    package: name.clone(),
-                    message: match &refusal.about.component {
-                        Some(component) => format!("component {component}: {}", refusal.message),
-                        None => refusal.message.clone(),
-                    },
-                }));
-                compiled
-            }
-        };
-        self.compiled.push(compiled);
-        Ok(())
-    }
-}
-
 /// What is not committed is not in a revision: said where somebody may think so.
 fn warn_of_uncommitted(
     repository: Option<&Repository>,
@@ -289,55 +263,4 @@ fn warn_of_uncommitted(
         writeln!(streams.stderr, "note: there are uncommitted changes, which are not part of this plan")?;
     }
     Ok(())
-}
-
-/// The Packages of a side; `None` if there are errors, which are shown.
-fn read(
-    side: &Side<'_>,
-    shown: &str,
-    path: &RelativePath,
-    charts: &Charts<'_>,
-    engine: Engine,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<Option<Packages>> {
-    let tree = side.tree();
-    let shown = match side {
-        Side::Directory(_) if path.as_str().is_empty() => shown.to_owned(),
-        Side::Directory(_) => format!("{}/{}", shown.trim_end_matches('/'), path.as_str()),
-        Side::Revision(_) => format!("{shown}:{}", path.as_str()),
-    };
-    let input = match side.kind(path.as_str())? {
-        None => return Ok(Some(Packages::default())),
-        Some(EntryKind::Directory) => {
-            Input::Directory { tree, path: path.as_str().to_owned(), shown, search: Search::Repository }
-        }
-        Some(EntryKind::File) => Input::File { tree, path: path.as_str().to_owned(), shown },
-        Some(EntryKind::Symlink | EntryKind::Other) => anyhow::bail!("{shown} is neither a file nor a directory"),
-    };
-    let rule = NamespaceRule::Default(Namespace::parse("default")?);
-    let mut loaded = paths::read_inputs(&[input], &rule)?;
-    let found = check(&loaded, &Options { engine: Some(engine), ..Options::default() })?;
-    loaded.diagnostics.extend(found);
-    if loaded.has_errors() {
-        findings::write_errors(loaded, streams)?;
-        return Ok(None);
-    }
-    let commit = match side {
-        Side::Directory(_) => "0000000000000000000000000000000000000000",
-        Side::Revision(revision) => revision.commit(),
-    };
-    let (mut packages, mut refusals) = (Packages::default(), Vec::new());
-    for package in loaded.packages {
-        let engine = package.definition.as_ref().and_then(|definition| definition.engine).unwrap_or(engine);
-        let origin = match engine {
-            Engine::Flux => None,
-            Engine::Argo => Some((crate::rehearse::scene::REPOSITORY, commit)),
-        };
-        let compilation = Compilation { engine: Some(engine), origin, origin_stated_in: "", charts: Some(charts) };
-        refusals.extend(packages.add(package, &compilation).err().unwrap_or_default());
-    }
-    for refusal in &refusals {
-        writeln!(streams.stderr, "error: {refusal}")?;
-    }
-    Ok(refusals.is_empty().then_some(packages))
 }

@@ -8,11 +8,12 @@ use crate::plan::{PackagePlan, Plan};
 
 /// Writes a plan.
 pub fn write_markdown(plan: &Plan) -> String {
+    let mut out = "### Windlass plan\n\n".to_owned();
     if plan.packages.is_empty() {
-        return "### Windlass plan\n\nNothing changes.\n".to_owned();
+        out.push_str("Nothing changes.\n");
+    } else {
+        let _ = write!(out, "{}\n\n| | package | what | if it fails |\n|---|---|---|---|\n", summary(plan));
     }
-    let mut out = format!("### Windlass plan\n\n{}\n\n", summary(plan));
-    out.push_str("| | package | what | if it fails |\n|---|---|---|---|\n");
     for (position, package) in plan.packages.iter().enumerate() {
         let _ = writeln!(
             out,

@@ -17,9 +17,6 @@ const WARNS: Style = AnsiColor::Yellow.on_default();
 /// Writes a plan.
 pub fn write_text(plan: &Plan, style: diagnostic::Style) -> String {
     let paint = |kind: Style| if style == diagnostic::Style::Colored { kind } else { PLAIN };
-    if plan.packages.is_empty() {
-        return "Nothing changes.\n".to_owned();
-    }
     let mut out = String::new();
     for (position, package) in plan.packages.iter().enumerate() {
         write_package(&mut out, position + 1, package, &paint);
@@ -32,7 +29,8 @@ pub fn write_text(plan: &Plan, style: diagnostic::Style) -> String {
     if !plan.notes.is_empty() {
         out.push('\n');
     }
-    let _ = writeln!(out, "{}", summary(plan));
+    let nothing = plan.packages.is_empty().then(|| "Nothing changes.".to_owned());
+    let _ = writeln!(out, "{}", nothing.unwrap_or_else(|| summary(plan)));
     out
 }
 
