@@ -10,6 +10,7 @@ pub mod kubepkg;
 mod note;
 mod package_source;
 mod set;
+mod sound;
 mod values;
 mod wire;
 

@@ -488,3 +488,27 @@ fn a_path_that_is_not_there_is_an_input_error() {
     let root = tempfile::tempdir().unwrap();
     windlass(root.path()).args(["import", "kubepkg", "gone.yaml"]).assert().code(3);
 }
+
+#[rstest]
+#[case::flux(
+    "flux",
+    "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: app, namespace: d}\nspec:\n  chart: {spec: {chart: app, version: 1.2.3, sourceRef: {kind: HelmRepository, name: r}}}\n  values: {id: 18446744073709551615}\n---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {name: r, namespace: d}\nspec: {url: \"https://charts.example.org\"}\n"
+)]
+#[case::argo(
+    "argo",
+    "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: app, namespace: argocd}\nspec:\n  destination: {namespace: d}\n  source: {repoURL: \"https://charts.example.org\", chart: app, targetRevision: 1.2.3, helm: {valuesObject: {id: 18446744073709551615}}}\n"
+)]
+#[case::helmfile(
+    "helmfile",
+    "repositories: [{name: r, url: \"https://charts.example.org\"}]\nreleases: [{name: app, namespace: d, chart: r/app, version: 1.2.3, values: [{id: 18446744073709551615}]}]\n"
+)]
+fn what_validate_would_refuse_is_said_at_once(#[case] format: &str, #[case] text: &str) {
+    let root = tempfile::tempdir().unwrap();
+    fs::write(root.path().join("in.yaml"), text).unwrap();
+    let imported =
+        windlass(root.path()).args(["import", format, "in.yaml", "--version", "1.0.0", "-o", "out"]).output().unwrap();
+    let said = String::from_utf8(imported.stderr).unwrap();
+    assert_eq!(imported.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: the integer 18446744073709551615 is beyond 64 bits signed (WL018)"), "{said}");
+    windlass(root.path()).args(["validate", "out"]).assert().code(1);
+}

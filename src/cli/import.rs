@@ -98,7 +98,8 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: {what} do not say the version of the whole: give --version")?;
         return Ok(Exit::Usage);
     }
-    let Some(imported) = import(arguments, streams)? else { return Ok(Exit::Findings) };
+    let Some(mut imported) = import(arguments, streams)? else { return Ok(Exit::Findings) };
+    imported.check();
     match &arguments.output {
         Some(_) if imported.packages.is_empty() => {}
         Some(directory) => output::write_files(&files(&imported.packages)?, directory)?,
