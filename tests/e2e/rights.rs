@@ -104,7 +104,7 @@ async fn people_may_do_what_their_roles_say(bench: &Bench, namespace: &str, dire
         if looked.success { Ok(looked) } else { Err(looked.stderr) }
     })
     .await;
-    assert!(looked.stdout.contains("is ready: Ready"), "{looked:?}");
+    assert!(looked.stdout.contains("is ready for ") && looked.stdout.contains(": Ready"), "{looked:?}");
     assert!(looked.stderr.contains(&format!("note: you may not list helmreleases in {namespace}")), "{looked:?}");
     for command in ["status", "history"] {
         let looked = windlass(command);
