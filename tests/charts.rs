@@ -221,7 +221,7 @@ fn without_its_edge_the_resource_of_an_operator_gets_it_back() {
     fs::write(&file, text.replace("      dependsOn: [operator]\n", "")).unwrap();
     let charts = root().join("examples/kubevirt/v2/charts").display().to_string();
     let output = run(&["validate", file.to_str().unwrap(), "--charts", &charts, "--fix"]);
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "mended 1 places\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "mended 1 place\n");
     let mended = fs::read_to_string(&file).unwrap();
     let moved = text.replace(
         "      namespace: kubevirt\n      dependsOn: [operator]\n",

@@ -254,3 +254,20 @@ fn a_closed_pipe_is_no_error() {
     let output = command.arg("crds").stdout(writer).stderr(std::process::Stdio::piped()).output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
+
+/// What was found stays found.
+#[test]
+fn a_closed_pipe_does_not_change_the_verdict() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("package.yaml");
+    std::fs::write(
+        &file,
+        "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {name: a}\nspec: {versoin: 1}\n",
+    )
+    .unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.args(["validate", "--format", "json"]).arg(&file).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), String::new()));
+}

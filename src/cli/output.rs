@@ -18,7 +18,6 @@ use crate::package::yaml::write::write;
 pub fn to_stdout(objects: &[Value], streams: &mut Streams<'_>) -> anyhow::Result<()> {
     let text = write(objects)?;
     streams.stdout.write_all(text.as_bytes())?;
-    streams.stdout.flush()?;
     Ok(())
 }
 

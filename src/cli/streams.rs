@@ -18,28 +18,41 @@ pub struct Streams<'a> {
     pub color_stderr: bool,
 }
 
-/// A stream whose errors say which one it is.
+/// A stream whose errors say which one it is. Whoever reads it may stop: what is written
+/// from then on goes nowhere, so that the run still comes to its verdict; only a flush
+/// tells of it, for what would go on for ever.
 pub struct Named<W> {
-    /// The stream.
-    pub stream: W,
-    /// What it is called.
-    pub name: &'static str,
+    stream: W,
+    name: &'static str,
+    is_closed: bool,
 }
 
 impl<W> Named<W> {
-    fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
+    /// Names a stream.
+    pub fn new(stream: W, name: &'static str) -> Self {
+        Self { stream, name, is_closed: false }
+    }
+
+    fn named<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        self.is_closed |= result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
         result.map_err(|error| io::Error::new(error.kind(), format!("cannot write to {}: {error}", self.name)))
     }
 }
 
 impl<W: Write> Write for Named<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_closed {
+            return Ok(bytes.len());
+        }
         let written = self.stream.write(bytes);
-        self.named(written)
+        match self.named(written) {
+            Err(_) if self.is_closed => Ok(bytes.len()),
+            written => written,
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let flushed = self.stream.flush();
+        let flushed = if self.is_closed { Err(io::ErrorKind::BrokenPipe.into()) } else { self.stream.flush() };
         self.named(flushed)
     }
 }
@@ -68,5 +81,33 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Changes => 4,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader that has had enough after so many bytes.
+    struct Head(usize);
+
+    impl Write for Head {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.0);
+            self.0 -= taken;
+            if taken == 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(taken) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_nobody_reads_any_more_is_written_to_nowhere() {
+        let mut stream = Named::new(Head(3), "standard output");
+        stream.write_all(b"more than that").unwrap();
+        stream.write_all(b"and more").unwrap();
+        assert_eq!(stream.flush().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 }

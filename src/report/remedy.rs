@@ -8,7 +8,7 @@ pub const fn remedy(reason: Reason) -> &'static str {
     match reason {
         Reason::Ready => "Nothing: the wanted version runs.",
         Reason::Progressing | Reason::Preparing | Reason::RollingBack => {
-            "Nothing for now: it goes on by itself, bounded by upgrade.timeout."
+            "Nothing for now, unless something above cannot mend itself: it is waited for, bounded by upgrade.timeout."
         }
         Reason::RequirementsNotMet => {
             "Bring the required package to a version in the range, or wait until it has stopped moving."

@@ -149,7 +149,7 @@ fn the_chain_of_blockers_is_followed_to_its_root() {
           component db: HelmRelease/shop-db: Running 'upgrade' action
           component db is Progressing for 30s
             HelmRelease/shop-db: Ready is False (UpgradeFailed): timed out waiting
-          To do: Nothing for now: it goes on by itself, bounded by upgrade.timeout.
+          To do: Nothing for now, unless something above cannot mend itself: it is waited for, bounded by upgrade.timeout.
     ");
 }
 
@@ -212,8 +212,8 @@ fn what_stays_out_of_sync_is_named_and_does_not_go_on_by_itself() {
     };
     let stays = told("Succeeded");
     assert!(stays.contains("Application/shop-db: is OutOfSync: StatefulSet/shop/db"), "{stays}");
-    assert!(stays.contains("install.ignore") && !stays.contains("goes on by itself, bounded"), "{stays}");
-    assert!(told("Running").contains("goes on by itself, bounded"));
+    assert!(stays.contains("install.ignore") && !stays.contains("is waited for, bounded"), "{stays}");
+    assert!(told("Running").contains("is waited for, bounded"));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn the_pod_that_a_release_waits_for_is_named() {
         Application/shop-db: sync Synced, health Progressing
           Deployment/shop/db: 0 of 1 replicas are available
             pod db-1: container db: ImagePullBackOff
-      To do: Nothing for now: it goes on by itself, bounded by upgrade.timeout.
+      To do: Nothing for now, unless something above cannot mend itself: it is waited for, bounded by upgrade.timeout.
     ");
 }
 

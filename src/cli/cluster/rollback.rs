@@ -22,7 +22,7 @@ pub struct Arguments {
     /// Name of the Package.
     name: String,
     /// Number of the revision to return to [default: the newest that succeeded before what runs, or is being or was last attempted].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number)]
     to: Option<u64>,
     /// Even if a revision since then is not safe to roll back: data may be lost.
     #[arg(long)]
@@ -32,6 +32,10 @@ pub struct Arguments {
     dry_run: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "it takes the number of a revision, as `windlass history` lists them".to_owned())
 }
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {

@@ -120,7 +120,7 @@ async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<
     let mut events = std::pin::pin!(watcher(cluster.packages(namespace(arguments, cluster)), config).default_backoff());
     let mut known: BTreeMap<(String, String), Package> = BTreeMap::new();
     let mut complete = false;
-    let mut shown = String::new();
+    let mut told = String::new();
     let mut trouble = String::new();
     loop {
         let pause = if complete { GATHER } else { REDRAW };
@@ -135,11 +135,13 @@ async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<
         }
         let packages: Vec<Package> = known.values().cloned().collect();
         let text = show(arguments, &packages);
-        if text != shown {
+        // Where it is not drawn anew, time alone is nothing to print it again for.
+        let what = if streams.color_stdout { text.clone() } else { serde_json::to_string(&packages)? };
+        if what != told {
+            told = what;
             let start = if streams.color_stdout { CLEAR } else { "" };
             write!(streams.stdout, "{start}{text}")?;
             streams.stdout.flush()?;
-            shown = text;
         }
         // Nothing but time changes the picture until the next event.
         match tokio::time::timeout(REDRAW, events.next()).await {
