@@ -365,6 +365,7 @@ fn files<'a>(package: &'a str, git: &'a str) -> Vec<(&'a str, &'a str)> {
         ("charts/conf/values.yaml", include_str!("../data/charts/conf/values.yaml")),
         ("charts/conf/templates/cm.yaml", include_str!("../data/charts/conf/templates/cm.yaml")),
         ("charts/agent/Chart.yaml", "apiVersion: v2\nname: agent\nversion: 1.2.0\n"),
+        ("charts/agent/values.yaml", "{}\n"),
         ("charts/agent/values-production.yaml", "{}\n"),
     ]
 }
