@@ -27,6 +27,8 @@ pub fn remember(seen: &Observation, settings: &Settings, mut record: RolloutReco
     record.dead = census::dead_now(seen, daemon_set, None);
     note_nodes(&mut record, seen, daemon_set);
     note_sick(&mut record, seen, daemon_set, None, settings);
+    // Whether a canary is owed is for what comes to say.
+    record.trial = false;
     // Which pods are of the template that comes is not known yet. Those of the present
     // one that are down have had their chance.
     let is_present = |pod: &Pod| pod.hash.as_deref() == Some(hash);
