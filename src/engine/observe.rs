@@ -5,7 +5,7 @@
 //! and unknown fields are not looked at.
 
 mod argo;
-mod conditions;
+pub(crate) mod conditions;
 mod flux;
 mod source;
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::canary::health::{Health, health};
 use crate::canary::objects::Pod;
+use crate::engine::observe::conditions::{self, Condition};
 use crate::rollout::not_rolled_out;
 
 /// So many pods of a workload are told of.
@@ -41,16 +42,10 @@ pub fn say(workload: &Workload) -> Vec<String> {
     lines
 }
 
-fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
-    object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
-}
-
 /// The condition of a type, if it is True: its reason and message.
-fn holds(object: &Value, condition: &str) -> Option<String> {
-    let field = |found: &Value, key: &str| found.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let found =
-        conditions(object).find(|found| field(found, "type") == condition && field(found, "status") == "True")?;
-    Some(format!("{}: {}", field(found, "reason"), field(found, "message")))
+fn holds(object: &Value, name: &str) -> Option<String> {
+    let found = conditions::find(object.as_object()?, name).filter(Condition::is_true)?;
+    Some(format!("{}: {}", found.reason, found.message))
 }
 
 fn job_missing(job: &Value) -> Option<String> {

@@ -17,6 +17,7 @@ use crate::api::wellknown::{ANNOTATION_HOOK, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPT
 use crate::api::{Blocker, Engine, PackageRevisionSpec, Reason, RecordedComponent};
 use crate::canary::Settings;
 use crate::canary::guard::Policies;
+use crate::engine::observe::conditions::{self, Condition};
 use crate::engine::{
     ArgoTarget, CanaryGuard, Commit, Destination, FluxTarget, GitOrigin, HookRun, Manifest, ObjectKey, Owner, PathPin,
     RenderContext, RenderError, Rendered, Target, preparation, render,
@@ -441,11 +442,7 @@ fn artifact_of(live: &Live) -> Option<(String, String)> {
     let status = live.object.get("status")?;
     let generation = live.object.get("metadata")?.get("generation")?;
     (status.get("observedGeneration")? == generation).then_some(())?;
-    let conditions = status.get("conditions").and_then(Value::as_array);
-    let is_ready = |condition: &Value| {
-        condition.get("type") == Some(&"Ready".into()) && condition.get("status") == Some(&"True".into())
-    };
-    conditions?.iter().find(|condition| is_ready(condition))?;
+    conditions::find(&live.object, "Ready").filter(Condition::is_true)?;
     let version = status.get("artifact")?.get("revision")?.as_str()?;
     let revision = status.get("observedSourceArtifactRevision")?.as_str()?;
     Some((version.to_owned(), revision.to_owned()))

@@ -27,8 +27,7 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
     });
     let changed = wanted.as_ref().is_some_and(|(_, wanted)| latest.is_none_or(|latest| wanted.differs_from(latest)));
     let pending = latest.is_some_and(|latest| latest.status.phase == RevisionPhase::Pending);
-    let own: Vec<&Live> =
-        snapshot.children.iter().filter(|child| child.package() == Some(snapshot.package.name.as_str())).collect();
+    let own: Vec<&Live> = snapshot.own_children().collect();
     let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims());
     let canaried = definition.iter().flat_map(|definition| &definition.components).filter(|c| c.canary.is_some());
     let hook_claims = wanted.iter().flat_map(|(_, wanted)| wanted.hooks()).map(|hook| hook.release.clone());

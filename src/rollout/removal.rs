@@ -249,8 +249,7 @@ fn is_kept(object: &Value) -> bool {
 
 /// Accounts of the children that are to go, to be looked up.
 pub(crate) fn accounts(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
-    let ours = |child: &&Live| child.package() == Some(snapshot.package.name.as_str());
-    let leaving = snapshot.children.iter().filter(ours).filter(|child| child.is_deleting());
+    let leaving = snapshot.own_children().filter(|child| child.is_deleting());
     volumes::going(snapshot).chain(leaving).filter_map(release::service_account)
 }
 

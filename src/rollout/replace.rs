@@ -68,8 +68,8 @@ pub(crate) fn is_replaced_by(revisions: &[RevisionView], child: &Live, component
 /// The component that a child was written from, as the newest revision has it.
 pub(crate) fn written_from<'a>(revisions: &'a [RevisionView], child: &Live) -> Option<&'a RecordedComponent> {
     let (name, digest) = (child.component()?, child.digest()?);
-    let known = revisions.iter().rev().filter_map(|revision| revision.component(name));
-    known.into_iter().find(|component| !component.hook && component.digest == digest)
+    let mut known = revisions.iter().rev().filter_map(|revision| revision.component(name));
+    known.find(|component| !component.hook && component.digest == digest)
 }
 
 /// Whether another component than the one that replaces a child's release claims that.

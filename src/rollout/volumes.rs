@@ -78,15 +78,14 @@ pub(crate) fn needed(snapshot: &Snapshot) -> impl Iterator<Item = ObjectKey> {
 /// their place.
 pub(crate) fn going(snapshot: &Snapshot) -> impl Iterator<Item = &Live> {
     let stays = staying(snapshot);
-    snapshot.children.iter().filter(move |child| is_to_go(snapshot, &stays, child))
+    snapshot.own_children().filter(move |child| is_to_go(snapshot, &stays, child))
 }
 
 fn is_to_go(snapshot: &Snapshot, staying: &BTreeMap<Place<'_>, &RecordedComponent>, child: &Live) -> bool {
-    let ours = child.package() == Some(snapshot.package.name.as_str());
     let is_it = |component: &&&RecordedComponent| child.component() == Some(component.name.as_str());
     let kept = staying.get(&child.place()).filter(is_it);
     let stays = || kept.is_some_and(|component| !replace::is_replaced_by(&snapshot.revisions, child, component));
-    ours && !child.is_deleting() && (snapshot.package.deleting || !stays())
+    !child.is_deleting() && (snapshot.package.deleting || !stays())
 }
 
 /// Components of the revision that runs in the end, where their releases stand.

@@ -54,10 +54,8 @@ pub(crate) struct Work<'a> {
 impl<'a> Work<'a> {
     pub fn new(snapshot: &'a Snapshot, latest: &'a RevisionView, now: Now) -> Self {
         let mut by_component: BTreeMap<&str, Vec<&Live>> = BTreeMap::new();
-        for child in &snapshot.children {
-            if child.package() == Some(snapshot.package.name.as_str()) {
-                by_component.entry(child.component().unwrap_or_default()).or_default().push(child);
-            }
+        for child in snapshot.own_children() {
+            by_component.entry(child.component().unwrap_or_default()).or_default().push(child);
         }
         let mut status = latest.status.clone();
         if !snapshot.package.deleting {

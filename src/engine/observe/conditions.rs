@@ -1,4 +1,4 @@
-//! Conditions of Flux objects.
+//! Conditions of objects, as Kubernetes writes them.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::fields::{at, field};
 
 /// A condition.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Condition<'a> {
+pub(crate) struct Condition<'a> {
     pub status: &'a str,
     pub reason: &'a str,
     pub message: &'a str,
@@ -35,7 +35,7 @@ impl Condition<'_> {
 }
 
 /// The condition of a type.
-pub(super) fn find<'a>(object: &'a Map<String, Value>, condition: &str) -> Option<Condition<'a>> {
+pub(crate) fn find<'a>(object: &'a Map<String, Value>, condition: &str) -> Option<Condition<'a>> {
     let conditions = at(object, &["status", "conditions"])?.as_array()?;
     let found = conditions.iter().find(|found| text(found, "type") == condition)?;
     Some(Condition {

@@ -99,7 +99,6 @@ pub fn ever(snapshot: &Snapshot, child: &Live, component: &RecordedComponent) ->
 /// Our children, each with the component that it was written for: of the newest
 /// revision that has it so, or else of its name.
 pub fn kept_up<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = (&'a Live, &'a RecordedComponent)> {
-    let own = |child: &&'a Live| child.package() == Some(snapshot.package.name.as_str());
     let written_for = |child: &'a Live| {
         let components = || snapshot.revisions.iter().rev().flat_map(|revision| &revision.spec.components);
         let is_it = |component: &&RecordedComponent| {
@@ -109,7 +108,7 @@ pub fn kept_up<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = (&'a Live, &'
         let found = components().find(is_it).or_else(|| components().find(is_named))?;
         (!found.hook).then_some((child, found))
     };
-    snapshot.children.iter().filter(own).filter_map(written_for)
+    snapshot.own_children().filter_map(written_for)
 }
 
 pub fn watched(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
