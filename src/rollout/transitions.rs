@@ -1,5 +1,7 @@
 //! What becomes of single components, as events: told when the record of one changes.
 
+use std::collections::BTreeMap;
+
 use super::clock::Clock as _;
 use super::decision::{Action, Event};
 use super::live::Live;
@@ -11,11 +13,13 @@ use crate::api::{ComponentRecord, ComponentState, Reason, RecordedComponent};
 /// follows from it for the package.
 pub(crate) fn events(work: &Work<'_>, open: Option<(&str, &str)>) -> Vec<Event> {
     let default = ComponentRecord::default();
-    let known = &work.latest.status.components;
-    let records = work.status.components.iter().filter(|record| !is_hook(work, &record.name));
-    let told = records.filter_map(|record| {
-        let before = known.iter().find(|known| known.name == record.name).unwrap_or(&default);
-        let (reason, what) = transition(work, before, record)?;
+    let known = work.latest.status.components.iter().map(|known| (known.name.as_str(), known));
+    let known: BTreeMap<&str, &ComponentRecord> = known.collect();
+    let before = |record: &ComponentRecord| known.get(record.name.as_str()).copied().unwrap_or(&default);
+    // Most looks change the state of none.
+    let changed = work.status.components.iter().filter(|record| before(record).state != record.state);
+    let told = changed.filter(|record| !is_hook(work, &record.name)).filter_map(|record| {
+        let (reason, what) = transition(work, before(record), record)?;
         let found = open.filter(|(name, _)| reason == Reason::Suspended && *name == record.name);
         let found = found.map_or_else(String::new, |(_, message)| format!(": {message}"));
         let message = format!("component {} {what}{found}", record.name);
@@ -54,11 +58,7 @@ fn removals<'a>(work: &'a Work<'_>) -> impl Iterator<Item = Event> + 'a {
 
 /// The proof of a hook's run on Argo CD is kept with the records of components.
 fn is_hook(work: &Work<'_>, name: &str) -> bool {
-    recorded(work, name).is_some_and(|component| component.hook)
-}
-
-fn recorded<'a>(work: &Work<'a>, name: &str) -> Option<&'a RecordedComponent> {
-    work.latest.spec.components.iter().find(|component| component.name == name)
+    work.latest.component(name).is_some_and(|component| component.hook)
 }
 
 fn transition(work: &Work<'_>, before: &ComponentRecord, now: &ComponentRecord) -> Option<(Reason, String)> {
@@ -66,7 +66,6 @@ fn transition(work: &Work<'_>, before: &ComponentRecord, now: &ComponentRecord) 
     let was = |states: &[State]| states.contains(&before.state);
     let at = |what: &str| format!("{what}{}", version_of(work, &now.name));
     match now.state {
-        state if state == before.state => None,
         State::Queued | State::Progressing | State::Verifying if was(&[State::Suspended]) => {
             Some((Reason::Progressing, "goes on".to_owned()))
         }
@@ -88,7 +87,7 @@ fn transition(work: &Work<'_>, before: &ComponentRecord, now: &ComponentRecord) 
 }
 
 fn version_of(work: &Work<'_>, name: &str) -> String {
-    chart(recorded(work, name))
+    chart(work.latest.component(name))
 }
 
 /// What a rollback returns a component to.
