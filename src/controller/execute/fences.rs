@@ -9,20 +9,9 @@ impl Executor {
     /// Records may be written by whoever may write in the namespace: nothing in
     /// them leads out of it.
     pub(super) fn stays_at_home(&self, action: &Action) -> Result<(), WriteError> {
-        let key = match action {
-            Action::Apply { object, .. } => crate::rollout::live::key_of(object),
-            Action::Patch { object, .. } | Action::Operate { object, .. } | Action::Delete { object, .. } => {
-                object.clone()
-            }
-            Action::HoldPackage
-            | Action::ReleasePackage
-            | Action::CreateRevision(_)
-            | Action::HoldRevision { .. }
-            | Action::ReleaseRevision { .. }
-            | Action::DeleteRevision { .. }
-            | Action::Rollout(_)
-            | Action::MarkVolumeClaim { .. } => return Ok(()),
-        };
+        // A volume claim is where its release is, and marked as the Package's account.
+        let is_elsewhere = matches!(action, Action::MarkVolumeClaim { .. });
+        let Some(key) = action.object().filter(|_| !is_elsewhere) else { return Ok(()) };
         // A Namespace is applied as the Package's account.
         if key.namespace == self.namespace || key.kind == "Namespace" {
             return Ok(());
@@ -34,12 +23,10 @@ impl Executor {
     /// Where accounts are required nothing is written that would be installed as the
     /// engine itself, whatever an old record says.
     pub(super) fn names_an_account(&self, action: &Action) -> Result<(), WriteError> {
-        let (key, spec) = match action {
-            Action::Apply { object, .. } => (crate::rollout::live::key_of(object), object.get("spec")),
+        let spec = match action {
+            Action::Apply { object, .. } => object.get("spec"),
             // Only what gives a release its chart can install anything.
-            Action::Patch { object, patch, .. } => {
-                (object.clone(), patch.get("spec").filter(|spec| spec.get("chartRef").is_some()))
-            }
+            Action::Patch { patch, .. } => patch.get("spec").filter(|spec| spec.get("chartRef").is_some()),
             Action::Operate { .. }
             | Action::Delete { .. }
             | Action::HoldPackage
@@ -53,9 +40,10 @@ impl Executor {
         };
         let named =
             |spec: &Value| spec.get("serviceAccountName").and_then(Value::as_str).is_some_and(|n| !n.is_empty());
-        if !self.require_account || key.kind != "HelmRelease" || spec.is_none_or(named) {
+        if !self.require_account || spec.is_none_or(named) {
             return Ok(());
         }
+        let Some(key) = action.object().filter(|key| key.kind == "HelmRelease") else { return Ok(()) };
         let problem = "it names no service account, which is required in this cluster".to_owned();
         Err(WriteError::Denied { object: key.to_string(), problem })
     }
