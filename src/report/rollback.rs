@@ -1,6 +1,5 @@
 //! What a request to return to an earlier revision would come to, before it is made.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::remedy::remedy;
@@ -53,8 +52,7 @@ pub fn judge<'a>(package: &Package, revisions: &'a [RevisionView], asked: Asked)
     if request::running(history) == Some(number) {
         return Err(refused(format!("revision {number} is what runs"), NOTHING));
     }
-    let token = if asked.force { request::FORCE } else { "" };
-    request::permitted(history, &format!("{number}@{token}")).map_err(|refusal| match &refusal {
+    request::target(history, number, asked.force).map_err(|refusal| match &refusal {
         Refusal::Unknown { .. } => refused(format!("{refusal}; {}", known(revisions)), CHOOSE),
         Refusal::NeverSucceeded { .. } => refused(refusal.to_string(), CHOOSE),
         Refusal::Unsafe { .. } => refused(refusal.to_string(), remedy(Reason::RollbackRefused)),
@@ -100,16 +98,17 @@ pub fn preview(package: &Package, revisions: &[RevisionView], target: &RevisionV
     text
 }
 
+/// The component of a name, if it has a release of its own.
+fn release<'a>(revision: &'a RevisionView, name: &str) -> Option<&'a RecordedComponent> {
+    revision.component(name).filter(|component| !component.hook)
+}
+
 fn changes(from: &RevisionView, target: &RevisionView) -> Vec<String> {
-    let releases = |revision: &'_ RevisionView| -> BTreeMap<String, RecordedComponent> {
-        let components = revision.spec.components.iter().filter(|component| !component.hook);
-        components.map(|component| (component.name.clone(), component.clone())).collect()
+    let differs = |component: &&RecordedComponent| {
+        release(target, &component.name).is_none_or(|wanted| wanted.digest != component.digest)
     };
-    let (there, wanted) = (releases(from), releases(target));
-    let differs =
-        |component: &&RecordedComponent| wanted.get(&component.name).is_none_or(|w| w.digest != component.digest);
     let back = from.spec.components.iter().rev().filter(|component| !component.hook).filter(differs).map(|component| {
-        match wanted.get(&component.name) {
+        match release(target, &component.name) {
             None => format!("{}: removed", component.name),
             Some(wanted) if wanted.chart_version == component.chart_version => {
                 format!("{}: values, chart {} as it is", component.name, wanted.chart_version)
@@ -119,7 +118,7 @@ fn changes(from: &RevisionView, target: &RevisionView) -> Vec<String> {
             }
         }
     });
-    let missing = target.spec.components.iter().filter(|c| !c.hook && !there.contains_key(&c.name));
+    let missing = target.spec.components.iter().filter(|c| !c.hook && release(from, &c.name).is_none());
     back.chain(missing.map(|component| format!("{}: installed, chart {}", component.name, component.chart_version)))
         .collect()
 }

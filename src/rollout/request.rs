@@ -46,19 +46,28 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The revision that a request leads to, if it is followed: one that has succeeded, with
-/// none after it that started a hook or moved anything and forbids it.
+/// The revision that a request leads to, if it is followed, see [`target`].
 ///
 /// # Errors
 /// When it is refused.
 pub fn permitted<'a>(history: History<'a>, request: &str) -> Result<&'a RevisionView, Refusal> {
     let (number, token) = request.split_once('@').unwrap_or((request, ""));
-    let target = number.parse().ok().and_then(|number| history.get(number));
-    let target = target.ok_or_else(|| Refusal::Unknown { number: number.to_owned() })?;
+    let unknown = || Refusal::Unknown { number: number.to_owned() };
+    target(history, number.parse().map_err(|_| unknown())?, token.starts_with(FORCE))
+}
+
+/// The revision of a number, if the package may return to it: one that has succeeded, with
+/// none after it that started a hook or moved anything and forbids it, unless `force`
+/// overrides that.
+///
+/// # Errors
+/// When it may not.
+pub fn target(history: History<'_>, number: u64, force: bool) -> Result<&RevisionView, Refusal> {
+    let target = history.get(number).ok_or_else(|| Refusal::Unknown { number: number.to_string() })?;
     if !target.status.succeeded {
-        return Err(Refusal::NeverSucceeded { number: target.number() });
+        return Err(Refusal::NeverSucceeded { number });
     }
-    if token.starts_with(FORCE) {
+    if force {
         return Ok(target);
     }
     let since = history.after(target.number()).iter();
