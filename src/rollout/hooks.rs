@@ -159,8 +159,7 @@ fn watch(work: &mut Work<'_>, hook: &RecordedComponent, record: &mut HookRecord)
         | ReleaseState::Failed(_) => record.run(now),
     }
     let timeout = work.limits().timeout;
-    let grace = if release.verdict_is_due { turn::VERDICT } else { Duration::ZERO };
-    match timeout.saturating_add(grace).checked_sub(record.elapsed(now)) {
+    match timeout.saturating_add(turn::verdict_in(&release)).checked_sub(record.elapsed(now)) {
         Some(left) if left > Duration::ZERO => {
             work.look_again(left);
             if lacks_operation {

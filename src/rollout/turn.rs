@@ -65,7 +65,7 @@ pub(crate) fn look(
     if matches!(state, ReleaseState::Failed(_)) {
         record.last_failure.clone_from(&release.message);
     }
-    let grace = verdict_in(&release, record);
+    let grace = if record.last_failure.is_empty() { verdict_in(&release) } else { Duration::ZERO };
     if state == ReleaseState::Queued && record.moved && !record.is_started() && gate == Gate::Verified {
         evidence::remember_anew(work, component, record);
     }
@@ -197,10 +197,10 @@ fn judge(work: &mut Work<'_>, component: &RecordedComponent, record: &mut Compon
 
 /// For how much longer than the timeout an engine that is about to say what it lacks is
 /// listened to: its own timeout began a moment after our clock.
-pub(crate) const VERDICT: Duration = Duration::from_secs(5);
+const VERDICT: Duration = Duration::from_secs(5);
 
-fn verdict_in(release: &Release, record: &ComponentRecord) -> Duration {
-    if release.verdict_is_due && record.last_failure.is_empty() { VERDICT } else { Duration::ZERO }
+pub(crate) fn verdict_in(release: &Release) -> Duration {
+    if release.verdict_is_due { VERDICT } else { Duration::ZERO }
 }
 
 /// The time a turn may take, and for how much longer a verdict is awaited.
