@@ -200,28 +200,33 @@ fn visit_roots<'t>(node: &'t IdedExpr, bound: &mut Vec<&'t str>, see: &mut dyn F
 
 /// `a.b['c']` as its names.
 pub(super) fn plain_path(node: &IdedExpr) -> Option<Vec<&str>> {
-    match &node.expr {
-        Expr::Ident(name) => Some(vec![name.as_str()]),
-        Expr::Select(select) if !select.test => {
-            let mut path = plain_path(&select.operand)?;
-            path.push(select.field.as_str());
-            Some(path)
-        }
-        Expr::Call(call) if call.func_name == operators::INDEX => {
+    path(node, false)
+}
+
+/// The names of what is asked for, with `a.?b` and `a[?'b']` among them where that is
+/// `optional`.
+fn path(node: &IdedExpr, optional: bool) -> Option<Vec<&str>> {
+    let (mut path, field) = match &node.expr {
+        Expr::Ident(name) => return Some(vec![name.as_str()]),
+        Expr::Select(select) if !select.test => (path(&select.operand, optional)?, select.field.as_str()),
+        Expr::Call(call) => {
             let [operand, key] = call.args.as_slice() else { return None };
-            let mut path = plain_path(operand)?;
-            path.push(text_of(key)?);
-            Some(path)
+            let is_optional = [operators::OPT_SELECT, operators::OPT_INDEX].contains(&call.func_name.as_str());
+            if call.func_name != operators::INDEX && !(optional && is_optional) {
+                return None;
+            }
+            (path(operand, is_optional)?, text_of(key)?)
         }
         Expr::Select(_)
-        | Expr::Call(_)
         | Expr::Comprehension(_)
         | Expr::List(_)
         | Expr::Literal(_)
         | Expr::Map(_)
         | Expr::Struct(_)
-        | Expr::Unspecified => None,
-    }
+        | Expr::Unspecified => return None,
+    };
+    path.push(field);
+    Some(path)
 }
 
 fn text_of(node: &IdedExpr) -> Option<&str> {
@@ -240,35 +245,7 @@ fn contained_path(node: &IdedExpr) -> Option<Vec<&str>> {
 /// `a.?b.?c.hasValue()` as the names of what it asks for.
 fn valued_path(node: &IdedExpr) -> Option<Vec<&str>> {
     let Expr::Call(call) = &node.expr else { return None };
-    optional_path(call.target.as_deref().filter(|_| call.func_name == "hasValue")?)
-}
-
-fn optional_path(node: &IdedExpr) -> Option<Vec<&str>> {
-    if let Some(path) = plain_path(node) {
-        return Some(path);
-    }
-    match &node.expr {
-        Expr::Call(call) if [operators::OPT_SELECT, operators::OPT_INDEX].contains(&call.func_name.as_str()) => {
-            let [operand, key] = call.args.as_slice() else { return None };
-            let mut path = optional_path(operand)?;
-            path.push(text_of(key)?);
-            Some(path)
-        }
-        Expr::Select(select) if !select.test => {
-            let mut path = optional_path(&select.operand)?;
-            path.push(select.field.as_str());
-            Some(path)
-        }
-        Expr::Select(_)
-        | Expr::Call(_)
-        | Expr::Ident(_)
-        | Expr::Comprehension(_)
-        | Expr::List(_)
-        | Expr::Literal(_)
-        | Expr::Map(_)
-        | Expr::Struct(_)
-        | Expr::Unspecified => None,
-    }
+    path(call.target.as_deref().filter(|_| call.func_name == "hasValue")?, true)
 }
 
 /// `has(a.b.c)` as its names.
