@@ -100,6 +100,30 @@ impl Read {
         self.findings.has_errors() || !self.refusals.is_empty()
     }
 
+    /// Compiles the Packages that have no errors.
+    fn compile(&mut self, packages: Vec<LoadedPackage>, side: &Side<'_>, charts: &Charts<'_>, engine: Engine) {
+        let commit = match side {
+            Side::Directory(_) => "0000000000000000000000000000000000000000",
+            Side::Revision(revision) => revision.commit(),
+        };
+        for package in packages {
+            let id = id(&package);
+            if self.broken.contains(&id) {
+                continue;
+            }
+            let engine = package.definition.as_ref().and_then(|definition| definition.engine).unwrap_or(engine);
+            let origin = match engine {
+                Engine::Flux => None,
+                Engine::Argo => Some((crate::rehearse::scene::REPOSITORY, commit)),
+            };
+            let compilation = Compilation { engine: Some(engine), origin, origin_stated_in: "", charts: Some(charts) };
+            if let Err(refusals) = self.packages.add(package, &compilation) {
+                self.refusals.extend(refusals);
+                self.broken.insert(id);
+            }
+        }
+    }
+
     /// Says what is wrong.
     ///
     /// # Errors
@@ -142,23 +166,8 @@ pub fn read(
     charts: &Charts<'_>,
     engine: Engine,
 ) -> anyhow::Result<Read> {
-    let tree = side.tree();
-    let shown = match side {
-        Side::Directory(_) if path.as_str().is_empty() => shown.to_owned(),
-        Side::Directory(_) => format!("{}/{}", shown.trim_end_matches('/'), path.as_str()),
-        Side::Revision(_) => format!("{shown}:{}", path.as_str()),
-    };
-    let input = match side.kind(path.as_str())? {
-        None => None,
-        Some(EntryKind::Directory) => {
-            let (path, shown) = (path.as_str().to_owned(), shown.clone());
-            Some(Input::Directory { tree, path, shown, search: Search::Repository })
-        }
-        Some(EntryKind::File) => Some(Input::File { tree, path: path.as_str().to_owned(), shown: shown.clone() }),
-        Some(EntryKind::Symlink | EntryKind::Submodule | EntryKind::Other) => {
-            anyhow::bail!("{shown} is neither a file nor a directory")
-        }
-    };
+    let shown = shown_as(side, shown, path);
+    let input = input(side, &shown, path)?;
     let rule = NamespaceRule::Default(Namespace::parse("default")?);
     let mut loaded = paths::read_inputs(input.as_slice(), &rule)?;
     let found = check(&loaded, &Options { engine: Some(engine), ..Options::default() })?;
@@ -177,36 +186,32 @@ pub fn read(
         errors.iter().any(|error| error.source == package.source && error.package.as_deref() == name)
     };
     let broken = loaded.packages.iter().filter(|package| is_broken(package)).map(id).collect();
-    let mut read = Read {
-        packages: Packages::default(),
-        findings: Loaded::default(),
-        refusals: Vec::new(),
-        broken,
-        broken_files,
-        files,
-    };
-    let commit = match side {
-        Side::Directory(_) => "0000000000000000000000000000000000000000",
-        Side::Revision(revision) => revision.commit(),
-    };
-    for package in std::mem::take(&mut loaded.packages) {
-        let id = id(&package);
-        if read.broken.contains(&id) {
-            continue;
-        }
-        let engine = package.definition.as_ref().and_then(|definition| definition.engine).unwrap_or(engine);
-        let origin = match engine {
-            Engine::Flux => None,
-            Engine::Argo => Some((crate::rehearse::scene::REPOSITORY, commit)),
-        };
-        let compilation = Compilation { engine: Some(engine), origin, origin_stated_in: "", charts: Some(charts) };
-        if let Err(refusals) = read.packages.add(package, &compilation) {
-            read.refusals.extend(refusals);
-            read.broken.insert(id);
-        }
-    }
-    read.findings = loaded;
+    let packages = std::mem::take(&mut loaded.packages);
+    let mut read =
+        Read { packages: Packages::default(), findings: loaded, refusals: Vec::new(), broken, broken_files, files };
+    read.compile(packages, side, charts, engine);
     Ok(read)
+}
+
+fn shown_as(side: &Side<'_>, shown: &str, path: &RelativePath) -> String {
+    match side {
+        Side::Directory(_) if path.as_str().is_empty() => shown.to_owned(),
+        Side::Directory(_) => format!("{}/{}", shown.trim_end_matches('/'), path.as_str()),
+        Side::Revision(_) => format!("{shown}:{}", path.as_str()),
+    }
+}
+
+/// What is at a path of a side; `None`: nothing.
+fn input<'t>(side: &'t Side<'_>, shown: &str, path: &RelativePath) -> anyhow::Result<Option<Input<'t>>> {
+    let (tree, path, shown) = (side.tree(), path.as_str().to_owned(), shown.to_owned());
+    Ok(match side.kind(&path)? {
+        None => None,
+        Some(EntryKind::Directory) => Some(Input::Directory { tree, path, shown, search: Search::Repository }),
+        Some(EntryKind::File) => Some(Input::File { tree, path, shown }),
+        Some(EntryKind::Symlink | EntryKind::Submodule | EntryKind::Other) => {
+            anyhow::bail!("{shown} is neither a file nor a directory")
+        }
+    })
 }
 
 fn id(package: &LoadedPackage) -> Id {
