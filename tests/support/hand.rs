@@ -112,7 +112,7 @@ fn stay(arguments: &[String]) -> Result<(), String> {
         let state = State { pid: rustix::process::getpid().as_raw_nonzero().get(), kubeconfig: kubeconfig.clone() };
         let text = serde_json::to_string(&state).map_err(|error| error.to_string())?;
         std::fs::write(state_file(), text).map_err(|error| error.to_string())?;
-        let git = bench.repository("work").await;
+        let git = bench.repository("packages").await;
         git.accept_pushes();
         println!("export KUBECONFIG={}", kubeconfig.display());
         println!("export GIT_URL={}", git.http_url(&bench.http().await.url));
