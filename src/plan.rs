@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::api::Reason;
+use crate::api::{Engine, Reason};
 use crate::chart::Library;
 use crate::package::definition::RelativePath;
 use crate::package::violation::Code;
@@ -90,6 +90,8 @@ pub struct PackagePlan {
     pub from_version: Option<String>,
     /// Version after; `None`: it goes.
     pub to_version: Option<String>,
+    /// Who is taken to apply it.
+    pub engine: Option<Engine>,
     /// Why it does not come to that.
     pub refused: Option<Refused>,
     /// What a failure on the way does.
@@ -188,6 +190,10 @@ pub struct OnFailure {
     pub action: FailureAction,
     /// Why this and nothing else.
     pub why: String,
+    /// What a hook that fails leads to; `None`: none runs.
+    pub hook: Option<String>,
+    /// Whether anything but hooks can fail.
+    pub components: bool,
 }
 
 /// What happens when a component fails.
@@ -392,6 +398,7 @@ impl Sides<'_> {
             change,
             from_version: version(self.from),
             to_version: version(self.to),
+            engine: self.to.or(self.from).and_then(|package| package.definition.engine),
             refused,
             on_failure: failure::of(self, &steps, played),
             requirements: requirements::of(self),

@@ -183,6 +183,54 @@ fn what_a_failure_does_is_what_the_author_allows() {
 }
 
 #[test]
+fn a_hook_that_fails_is_told_apart_from_a_component() {
+    let hook = ("migrate", "    install: {phase: PreUpgrade}\n");
+    let both = |more| package("shop", "1.1.0", more, &[hook, ("api", "")]);
+    let repository = Repository::bare();
+    repository.commit("from", &[("packages.yaml", File::Text(&package("shop", "1.0.0", "", &[("api", "")])))]);
+    for more in ["", "  rollback: {safe: true}\n"] {
+        repository.commit("to", &[("packages.yaml", File::Text(&both(more)))]);
+        let plan = repository.json(&["from", "to"]);
+        let failure = &only(&plan)["onFailure"];
+        let hook = text(failure, "/hook");
+        assert!(hook.contains("HookFailed") && hook.contains("no component has changed"), "{hook}");
+        assert!(!text(failure, "/why").contains("hook"), "{failure}");
+        let shown = repository.plan(&["from", "to"]);
+        assert!(stdout(&shown).contains("   if a hook fails: it stands at HookFailed, and no component"), "{shown:?}");
+        assert!(stdout(&shown).contains("   if a component fails: "), "{shown:?}");
+        assert!(!stdout(&shown).contains("if it fails"), "{shown:?}");
+        let markdown = repository.plan(&["from", "to", "--format", "markdown"]);
+        assert!(stdout(&markdown).contains("| of a hook: it stands at HookFailed"), "{markdown:?}");
+        assert!(stdout(&markdown).contains("- if a hook fails: it stands at HookFailed"), "{markdown:?}");
+    }
+    let plan = repository
+        .between(&package("shop", "1.0.0", "", &[("api", "")]), &package("shop", "1.1.0", "", &[("api", "")]));
+    assert_eq!(only(&plan)["onFailure"]["hook"], Value::Null);
+}
+
+#[test]
+fn an_engine_that_is_assumed_is_said() {
+    let (before, after) = (package("shop", "1.0.0", "", &[("api", "")]), package("shop", "1.1.0", "", &[("api", "")]));
+    let repository = Repository::bare();
+    let notes = |plan: &Value| {
+        plan["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let plan = repository.between(&before, &after);
+    let told = "packages/shop names no engine: planned for flux; --engine argo plans for Argo CD";
+    assert_eq!(notes(&plan), [told]);
+    assert_eq!(only(&plan)["engine"], "flux");
+    for format in ["text", "markdown"] {
+        let shown = repository.plan(&["from", "to", "--format", format]);
+        assert!(stdout(&shown).contains(&told.replace('`', "")), "{shown:?}");
+    }
+    let named = repository.json(&["from", "to", "--engine", "argo"]);
+    assert_eq!((notes(&named), &only(&named)["engine"]), (Vec::new(), &json!("argo")));
+    let with = |version| package("shop", version, "  engine: flux\n", &[("api", "")]);
+    assert_eq!(notes(&repository.between(&with("1.0.0"), &with("1.1.0"))), Vec::<String>::new());
+    assert_eq!(notes(&repository.between(&after, &after)), Vec::<String>::new());
+}
+
+#[test]
 fn what_only_is_verified_again_is_told() {
     let with = |values: &str| package("shop", "1.0.0", "", &[("operator", values), ("thing", AFTER)]);
     let plan = Repository::bare().between(&with(""), &with("    values: {replicas: 2}\n"));

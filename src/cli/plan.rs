@@ -72,18 +72,10 @@ enum Format {
 }
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    let compared = match Compared::of(arguments) {
-        Ok(compared) => compared,
+    let (compared, path) = match Compared::of(arguments).and_then(|compared| Ok((compared, compared.path()?))) {
+        Ok(found) => found,
         Err(message) => {
             writeln!(streams.stderr, "error: {message}")?;
-            return Ok(Exit::Usage);
-        }
-    };
-    let path = match compared.path.map_or(Some(RelativePath::default()), RelativePath::parse) {
-        Some(path) => path,
-        None => {
-            let path = compared.path.unwrap_or_default();
-            writeln!(streams.stderr, "error: PATH `{path}` leads out of what is compared: give a path below its root")?;
             return Ok(Exit::Usage);
         }
     };
@@ -106,17 +98,33 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         return Ok(Exit::Findings);
     }
     warn_of_uncommitted(repository.as_ref(), &to, streams)?;
+    let absent = absent.iter().map(|side| {
+        let path = path.as_str();
+        format!("`{path}` is not in {side}: if it was moved, compare a directory that holds both places")
+    });
+    compare(arguments, [(&from, compared.from), (&to, compared.to)], &path, absent.collect(), streams)
+}
+
+/// Plans what leads from the one side to the other, and prints it; `notes` of what is compared
+/// come last.
+fn compare(
+    arguments: &Arguments,
+    [(from, from_name), (to, to_name)]: [(&Side<'_>, &str); 2],
+    path: &RelativePath,
+    notes: Vec<String>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Exit> {
     let engine = arguments.engine.map_or(Engine::Flux, Engine::from);
     let (from_charts, to_charts) = (ChartReader::new(from.tree()), ChartReader::new(to.tree()));
     let from_charts = |path: &RelativePath| from_charts.read(path);
     let to_charts = |path: &RelativePath| to_charts.read(path);
-    let before = read::read(&from, compared.from, &path, &from_charts, engine)?;
-    let after = read::read(&to, compared.to, &path, &to_charts, engine)?;
+    let before = read::read(from, from_name, path, &from_charts, engine)?;
+    let after = read::read(to, to_name, path, &to_charts, engine)?;
     if after.has_errors() {
         after.write_errors(streams)?;
         return Ok(Exit::Findings);
     }
-    let (before, unknown) = before_commit(before, compared.from, &after, streams)?;
+    let (before, unknown) = before_commit(before, from_name, &after, streams)?;
     let after = after.packages;
     if before.compiled.is_empty() && after.compiled.is_empty() {
         writeln!(streams.stderr, "error: there is no Package in either of the two: {WHAT_A_PACKAGE_IS}")?;
@@ -125,22 +133,44 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let unpacked =
         arguments.charts.iter().map(|directory| charts::open(directory)).collect::<anyhow::Result<Vec<_>>>()?;
     let unpacked: Vec<&dyn Tree> = unpacked.iter().map(|directory| directory as &dyn Tree).collect();
-    let libraries = [&from, &to].map(|side| Library::new(&[side.tree()], &unpacked));
+    let libraries = [from, to].map(|side| Library::new(&[side.tree()], &unpacked));
     let [from_library, to_library] = &libraries;
     let mut plan = plan::plan(before.state(&from_charts, from_library), after.state(&to_charts, to_library));
     let is_known = unknown.is_none();
     plan.notes.extend(unknown);
+    if arguments.engine.is_none() {
+        plan.notes.extend(assumed_engine(&plan, [&before, &after]));
+    }
     plan.notes.extend(charts::absent(&libraries));
-    plan.notes.extend(absent.iter().map(|side| {
-        let path = path.as_str();
-        format!("`{path}` is not in {side}: if it was moved, compare a directory that holds both places")
-    }));
+    plan.notes.extend(notes);
     write(&plan, arguments.format, streams)?;
     Ok(match plan {
         plan if plan.has_errors() => Exit::Findings,
         plan if plan.packages.is_empty() && is_known => Exit::Ok,
         _ => Exit::Changes,
     })
+}
+
+/// So many Packages are named where all of them have something in common.
+const NAMED: usize = 3;
+
+/// Says for which of the Packages that change nobody has named an engine.
+fn assumed_engine(plan: &plan::Plan, sides: [&Packages; 2]) -> Option<String> {
+    let is_assumed = |package: &&plan::PackagePlan| {
+        sides.iter().any(|side| side.name_no_engine.contains(&(package.namespace.clone(), package.name.clone())))
+    };
+    let names: Vec<String> = plan
+        .packages
+        .iter()
+        .filter(is_assumed)
+        .map(|package| format!("{}/{}", package.namespace, package.name))
+        .collect();
+    let more = names.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+    let name = if names.len() == 1 { "names" } else { "name" };
+    let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    (!names.is_empty())
+        .then(|| format!("{shown}{more} {name} no engine: planned for flux; --engine argo plans for Argo CD"))
 }
 
 /// What ran before. Errors there are shown and hold nothing up: the commit may be the one
@@ -186,6 +216,7 @@ fn without<'a>(path: &RelativePath, sides: [(&Side<'_>, &'a str); 2]) -> anyhow:
 }
 
 /// What is compared, as it was written.
+#[derive(Clone, Copy)]
 struct Compared<'a> {
     from: &'a str,
     to: &'a str,
@@ -195,16 +226,23 @@ struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
-    fn of(arguments: &'a Arguments) -> Result<Self, &'static str> {
+    fn of(arguments: &'a Arguments) -> Result<Self, String> {
         let (from, to, path) = (arguments.from.as_str(), arguments.to.as_deref(), arguments.path.as_deref());
         let range = from.split_once("..").filter(|_| !Path::new(from).is_dir());
         let range = range.map(|(from, to)| (from, to.strip_prefix('.').unwrap_or(to), to.starts_with('.')));
         match (range.filter(|(from, to, _)| !from.is_empty() && !to.is_empty() && !to.starts_with('/')), to) {
-            (Some(_), _) if path.is_some() => Err("FROM..TO says both: only PATH may follow"),
+            (Some(_), _) if path.is_some() => Err("FROM..TO says both: only PATH may follow".to_owned()),
             (Some((from, to, since_branched)), path) => Ok(Self { from, to, path, since_branched }),
             (None, Some(to)) => Ok(Self { from, to, path, since_branched: false }),
-            (None, None) => Err("what is it compared with? Give FROM and TO, or FROM..TO"),
+            (None, None) => Err("what is it compared with? Give FROM and TO, or FROM..TO".to_owned()),
         }
+    }
+
+    /// Where the Packages are, below the root of both.
+    fn path(&self) -> Result<RelativePath, String> {
+        let Some(path) = self.path else { return Ok(RelativePath::default()) };
+        let leads_out = || format!("PATH `{path}` leads out of what is compared: give a path below its root");
+        RelativePath::parse(path).ok_or_else(leads_out)
     }
 }
 

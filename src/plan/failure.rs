@@ -1,6 +1,7 @@
 //! What a failure on the way does, by the rule of [`crate::rollout`].
 
 use super::{Action, FailureAction, OnFailure, Sides, Step};
+use crate::api::Reason;
 use crate::rehearse::play::Played;
 use crate::rollout::RevisionView;
 use crate::rollout::history::History;
@@ -21,7 +22,24 @@ pub fn of(sides: &Sides<'_>, steps: &[Step], played: &Played) -> OnFailure {
         }
         (Some(_), Some(_)) => by_the_record(sides, moves, played),
     };
-    OnFailure { action, why }
+    OnFailure {
+        action,
+        why,
+        hook: of_a_hook(steps),
+        components: steps.iter().any(|step| step.action != Action::RunHook),
+    }
+}
+
+/// What a hook that fails leads to: it is no component, and nothing goes back for it.
+fn of_a_hook(steps: &[Step]) -> Option<String> {
+    let last = steps.iter().rposition(|step| step.action == Action::RunHook)?;
+    let before = steps.iter().take(last).filter(|step| step.action != Action::RunHook);
+    let changed: Vec<&str> = before.map(|step| step.component.as_str()).collect();
+    let stands = match changed.as_slice() {
+        [] => "no component has changed".to_owned(),
+        changed => format!("{} stay as they have become", changed.join(", ")),
+    };
+    Some(format!("it stands at {}, and {stands}: mend the hook, or retry", Reason::HookFailed))
 }
 
 fn by_the_record(sides: &Sides<'_>, moves: bool, played: &Played) -> (FailureAction, String) {
@@ -35,11 +53,7 @@ fn by_the_record(sides: &Sides<'_>, moves: bool, played: &Played) -> (FailureAct
     match History::may_return_to(base, std::iter::once(latest)) {
         Ok(()) => {
             let version = &base.spec.version;
-            let hook = if latest.status.hooks.is_empty() { "" } else { "; a hook that fails stops it instead" };
-            (
-                FailureAction::RollBack,
-                format!("{} says that {version} may run again after it{hook}", latest.spec.version),
-            )
+            (FailureAction::RollBack, format!("{} says that {version} may run again after it", latest.spec.version))
         }
         Err(objection) => (FailureAction::Stop, format!("{} {}", objection.version, objection.cause)),
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::report::diff::{from_difference, short};
 
-use super::{Action, Change, FailureAction, FieldChange, Finding, PackagePlan, RequirementState, Step};
+use super::{Action, Change, FailureAction, FieldChange, Finding, OnFailure, PackagePlan, RequirementState, Step};
 
 /// `1.8.0 → 1.9.0`, or the one there is.
 fn versions(from: Option<&str>, to: Option<&str>) -> String {
@@ -65,6 +65,14 @@ fn failure(action: FailureAction) -> &'static str {
         FailureAction::Retry => "it is tried again",
         FailureAction::Nothing => "nothing can fail",
     }
+}
+
+/// What fails, what becomes of it, and why.
+fn failures(on_failure: &OnFailure) -> Vec<(&'static str, String)> {
+    let what = if on_failure.hook.is_some() { "a component" } else { "it" };
+    let component = (what, format!("{} ({})", failure(on_failure.action), on_failure.why));
+    let hook = on_failure.hook.iter().map(|told| ("a hook", told.clone()));
+    hook.chain(Some(component).filter(|_| on_failure.components || on_failure.hook.is_none())).collect()
 }
 
 fn sign(state: RequirementState) -> &'static str {

@@ -44,6 +44,8 @@ impl<'t> ChartReader<'t> {
 #[derive(Default)]
 pub struct Packages {
     pub compiled: Vec<Compiled>,
+    /// Those that leave it open who applies them.
+    pub name_no_engine: BTreeSet<Id>,
     faults: Vec<Fault>,
 }
 
@@ -111,7 +113,11 @@ impl Read {
             if self.broken.contains(&id) {
                 continue;
             }
-            let engine = package.definition.as_ref().and_then(|definition| definition.engine).unwrap_or(engine);
+            let named = package.definition.as_ref().and_then(|definition| definition.engine);
+            if named.is_none() {
+                self.packages.name_no_engine.insert(id.clone());
+            }
+            let engine = named.unwrap_or(engine);
             let origin = match engine {
                 Engine::Flux => None,
                 Engine::Argo => Some((crate::rehearse::scene::REPOSITORY, commit)),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::Engine;
 use crate::plan::{FieldChange, Finding, PackagePlan, Plan, Requirement, Step};
 
 /// Writes a plan.
@@ -20,8 +21,11 @@ fn package(package: &PackagePlan) -> Value {
         "change": package.change.as_str(),
         "fromVersion": package.from_version,
         "toVersion": package.to_version,
+        "engine": package.engine.map(Engine::as_str),
         "refused": refused,
-        "onFailure": {"action": package.on_failure.action.as_str(), "why": package.on_failure.why},
+        "onFailure": {
+            "action": package.on_failure.action.as_str(), "why": package.on_failure.why, "hook": package.on_failure.hook,
+        },
         "requirements": package.requirements.iter().map(requirement).collect::<Value>(),
         "changes": package.changes.iter().map(change).collect::<Value>(),
         "steps": package.steps.iter().map(step).collect::<Value>(),

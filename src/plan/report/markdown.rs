@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::{change, failure, found, heading, is_told, sign, summary, title};
-use crate::plan::{PackagePlan, Plan};
+use super::{change, failure, failures, found, heading, is_told, sign, summary, title};
+use crate::plan::{OnFailure, PackagePlan, Plan};
 
 /// Writes a plan.
 pub fn write_markdown(plan: &Plan) -> String {
@@ -22,7 +22,7 @@ pub fn write_markdown(plan: &Plan) -> String {
             code(&format!("{}/{}", package.namespace, package.name)),
             mark(package),
             cell(&heading(package)),
-            cell(failure(package.on_failure.action)),
+            cell(&at_a_glance(&package.on_failure)),
         );
     }
     for (position, package) in plan.packages.iter().enumerate() {
@@ -36,6 +36,16 @@ pub fn write_markdown(plan: &Plan) -> String {
         let _ = writeln!(out, "> {}", escape(note));
     }
     out
+}
+
+/// What a failure does, in a word of the table.
+fn at_a_glance(on_failure: &OnFailure) -> String {
+    let component = failure(on_failure.action);
+    match &on_failure.hook {
+        None => component.to_owned(),
+        Some(hook) if !on_failure.components => hook.clone(),
+        Some(hook) => format!("of a hook: {hook}; of a component: {component}"),
+    }
 }
 
 fn mark(package: &PackagePlan) -> &'static str {
@@ -75,8 +85,10 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan) {
     for field in package.changes.iter().filter(|field| !is_told(field)) {
         let _ = writeln!(out, "- {}", code(&change(field)));
     }
-    let _ =
-        writeln!(out, "- if it fails: {} ({})\n", failure(package.on_failure.action), escape(&package.on_failure.why));
+    for (what, becomes) in failures(&package.on_failure) {
+        let _ = writeln!(out, "- if {what} fails: {}", escape(&becomes));
+    }
+    out.push('\n');
     for (position, step) in package.steps.iter().enumerate() {
         let _ = writeln!(out, "{}. **{}**", position + 1, escape(&title(step)));
         for gate in &step.gate {

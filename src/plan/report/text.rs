@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 
-use super::{change, failure, found, heading, is_told, sign, summary, title};
+use super::{change, failures, found, heading, is_told, sign, summary, title};
 use crate::package::diagnostic;
 use crate::plan::{PackagePlan, Plan, RequirementState};
 
@@ -73,5 +73,7 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan, paint: 
             let _ = writeln!(out, "       {warns}warning{warns:#}: {warning}");
         }
     }
-    let _ = writeln!(out, "   if it fails: {} ({})", failure(package.on_failure.action), package.on_failure.why);
+    for (what, becomes) in failures(&package.on_failure) {
+        let _ = writeln!(out, "   if {what} fails: {becomes}");
+    }
 }
