@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, ObjectType};
 use thiserror::Error;
 
-use crate::package::tree::{EntryKind, Tree};
+use crate::package::tree::{EntryKind, Listing, Tree};
 
 /// Most links that one path may lead through, as on Linux.
 const MOST_LINKS: usize = 40;
@@ -35,8 +35,19 @@ pub enum GitError {
     #[error("`{0}` stands for more than one object: give more of its digits")]
     Ambiguous(String),
     /// It stands for something that has no files.
-    #[error("`{0}` is no commit")]
-    NoCommit(String),
+    #[error("`{name}` is no commit{hint}")]
+    NoCommit {
+        /// What was asked for.
+        name: String,
+        /// What may help.
+        hint: String,
+    },
+    /// It names the index.
+    #[error(
+        "`{0}` stands for something that is staged, not for a commit: commit it, or give the directory that is checked \
+         out"
+    )]
+    Staged(String),
     /// Two commits without a common one.
     #[error("`{0}` and `{1}` have no commit in common: fetch more of the history, or name the commit to start from")]
     NothingInCommon(String, String),
@@ -69,7 +80,7 @@ impl Repository {
     /// When there is no such commit.
     pub fn revision(&self, name: &str) -> Result<Revision<'_>, GitError> {
         let commit = self.commit(name)?;
-        let tree = commit.tree().map_err(|error| GitError::Read(error.message().to_owned()))?;
+        let tree = commit.tree().map_err(|error| GitError::Read(failed(&error).to_string()))?;
         let directories = RefCell::new(HashMap::from([(String::new(), Some(tree))]));
         Ok(Revision { repository: &self.0, directories, commit: commit.id().to_string() })
     }
@@ -84,8 +95,23 @@ impl Repository {
     }
 
     fn commit(&self, name: &str) -> Result<git2::Commit<'_>, GitError> {
+        if name.starts_with(':') && !name.starts_with(":/") {
+            return Err(GitError::Staged(name.to_owned()));
+        }
         let found = self.0.revparse_single(name).map_err(|error| self.unknown(name, &error))?;
-        found.peel_to_commit().map_err(|_| GitError::NoCommit(name.to_owned()))
+        found.peel_to_commit().map_err(|error| match error.code() {
+            ErrorCode::NotFound => GitError::Read(failed(&error).to_string()),
+            _ => not_a_commit(name),
+        })
+    }
+
+    /// The whole name of a revision, which cannot stand for a directory as well; `None`: there
+    /// is no such revision.
+    pub fn full_name(&self, name: &str) -> Option<String> {
+        let commit = self.commit(name).ok()?;
+        let reference = self.0.resolve_reference_from_short_name(name).ok();
+        let full = reference.as_ref().and_then(|reference| reference.name()).filter(|full| *full != name);
+        Some(full.map_or_else(|| commit.id().to_string(), str::to_owned))
     }
 
     fn unknown(&self, name: &str, error: &git2::Error) -> GitError {
@@ -122,6 +148,13 @@ impl Repository {
     pub fn head(&self) -> Option<String> {
         Some(self.0.head().ok()?.peel_to_commit().ok()?.id().to_string())
     }
+}
+
+/// `main:packages` is a directory of a commit.
+fn not_a_commit(name: &str) -> GitError {
+    let parts = name.split_once(':').filter(|(commit, path)| !commit.is_empty() && !path.is_empty());
+    let hint = parts.map(|(commit, path)| format!(": give `{commit}`, and `{path}` as PATH")).unwrap_or_default();
+    GitError::NoCommit { name: name.to_owned(), hint }
 }
 
 fn not_opened(directory: &Path, error: &git2::Error) -> GitError {
@@ -208,8 +241,15 @@ impl<'r> Revision<'r> {
     }
 }
 
+/// What Git says, and where something is lacking, why and what to do.
 fn failed(error: &git2::Error) -> io::Error {
-    io::Error::other(error.message().to_owned())
+    io::Error::other(match error.code() {
+        ErrorCode::NotFound => format!(
+            "{}; is this a partial clone? All of it comes with: git fetch --refetch --no-filter",
+            error.message()
+        ),
+        _ => error.message().to_owned(),
+    })
 }
 
 fn kind_of(entry: &git2::TreeEntry<'_>) -> EntryKind {
@@ -224,17 +264,22 @@ fn kind_of(entry: &git2::TreeEntry<'_>) -> EntryKind {
 
 impl Tree for Revision<'_> {
     fn entries(&self, path: &str) -> io::Result<Vec<(String, EntryKind)>> {
+        self.list(path)?.complete()
+    }
+
+    fn list(&self, path: &str) -> io::Result<Listing> {
         let directory = self.directory(path)?.ok_or(io::ErrorKind::NotFound)?;
-        let mut entries = Vec::with_capacity(directory.len());
+        let mut listing = Listing::default();
         for entry in &directory {
-            let name = entry.name().ok_or_else(|| {
-                let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
-                io::Error::other(format!("the name of {name} is no text"))
-            })?;
-            entries.push((name.to_owned(), kind_of(&entry)));
+            let kind = kind_of(&entry);
+            match entry.name() {
+                Some(name) => listing.entries.push((name.to_owned(), kind)),
+                None => listing.unnamed.push((String::from_utf8_lossy(entry.name_bytes()).into_owned(), kind)),
+            }
         }
-        entries.sort();
-        Ok(entries)
+        listing.entries.sort();
+        listing.unnamed.sort();
+        Ok(listing)
     }
 
     fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {

@@ -17,13 +17,12 @@ mod rollout;
 mod scope;
 mod steps;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use crate::api::{Engine, Reason};
 use crate::chart::Library;
-use crate::package::definition::RelativePath;
 use crate::package::violation::Code;
 use crate::rehearse::play::{Played, play};
 use crate::rehearse::report::{PackageAtEnd, report as play_report};
@@ -332,13 +331,7 @@ pub fn plan(from: State<'_>, to: State<'_>) -> Plan {
         for changed in scope.changed_in(scene) {
             let moments: Vec<&Moment> = told.moments.iter().filter(|moment| is_of(moment, changed)).collect();
             let end = told.packages.iter().find(|end| end.namespace == changed.0 && end.name == changed.1);
-            let sides = Sides {
-                id: changed,
-                from: find(from, changed),
-                to: find(to, changed),
-                states: (from, to),
-                edited: &edited,
-            };
+            let sides = Sides { id: changed, from: find(from, changed), to: find(to, changed), states: (from, to) };
             packages.push((begins(&told.moments, changed), sides.package(&moments, end, &played)));
         }
         notes.extend(told.remarks);
@@ -374,8 +367,6 @@ struct Sides<'a> {
     from: Option<&'a Compiled>,
     to: Option<&'a Compiled>,
     states: (State<'a>, State<'a>),
-    /// Paths of charts whose files change.
-    edited: &'a BTreeSet<RelativePath>,
 }
 
 impl Sides<'_> {
@@ -402,7 +393,7 @@ impl Sides<'_> {
             refused,
             on_failure: failure::of(self, &steps, played),
             requirements: requirements::of(self),
-            warnings: requirements::warnings(self),
+            warnings: requirements::warnings(self).into_iter().chain(charts.remarks).collect(),
             findings: definitions::findings(self),
             errors: charts.errors,
             steps,

@@ -296,18 +296,53 @@ fn chart_behind_a_symlink() {
     assert_eq!(json["diagnostics"][0]["code"], "WL016", "{json}");
 }
 
-/// Such a file would otherwise be left out, and be missing from a chart's digest.
+/// Such a file would otherwise be left out.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_name_that_is_no_text_cannot_be_read() {
     use std::os::unix::ffi::OsStrExt as _;
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"image\xff.png")), "").unwrap();
+    assert_eq!(run(directory.path(), &["validate", "."]), (0, "1 Package, no findings\n".to_owned()));
     fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"q\xff.yaml")), package("")).unwrap();
-    let output = Command::cargo_bin("windlass").unwrap().arg("validate").arg(directory.path()).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert!(stderr.contains("is no text"), "{stderr}");
+    let (exit, json) = validate(directory.path());
+    assert_eq!((exit, &json["diagnostics"][0]["code"]), (1, &Value::from("WL021")), "{json}");
+}
+
+/// What can be no Package holds up nobody but those who apply all that is there.
+#[rstest]
+#[case::latin_1(b"a: caf\xe9\n".to_vec(), "WL021")]
+#[case::large("a: 1\n".repeat(2 << 20).into_bytes(), "WL019")]
+fn a_file_of_a_directory_that_is_no_package_is_warned_of(#[case] content: Vec<u8>, #[case] code: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    fs::write(directory.path().join("q.yaml"), &content).unwrap();
+    let (exit, json) = validate(directory.path());
+    let found = &json["diagnostics"][0];
+    assert_eq!((exit, &found["code"], &found["severity"]), (0, &Value::from(code), &Value::from("warning")));
+    assert_eq!(run(directory.path(), &["render", "--engine", "flux", "."]).0, 1);
+    fs::write(directory.path().join("q.yaml"), [&content, b"kind: Package\n".as_slice()].concat()).unwrap();
+    let (exit, json) = validate(directory.path());
+    assert_eq!((exit, &json["diagnostics"][0]["code"]), (1, &Value::from(code)));
+}
+
+/// Only what could be a Package, or hold one, is missed.
+#[cfg(unix)]
+#[test]
+fn links_that_lead_out_to_something_else() {
+    let (directory, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    let link = |target: &Path, name: &str| std::os::unix::fs::symlink(target, directory.path().join(name)).unwrap();
+    fs::write(outside.path().join("README"), "").unwrap();
+    link(&outside.path().join("README"), "README");
+    link(&outside.path().join("gone"), "gone");
+    assert_eq!(run(directory.path(), &["validate", "."]), (0, "1 Package, no findings\n".to_owned()));
+    link(outside.path(), "result");
+    let (exit, json) = validate(directory.path());
+    let found = &json["diagnostics"][0];
+    assert_eq!((exit, &found["code"], &found["severity"]), (0, &Value::from("WL016"), &Value::from("warning")));
+    assert_eq!(run(directory.path(), &["render", "--engine", "flux", "."]).0, 1);
 }
 
 /// Much of the same does not take much of the time: all of these were once compared pair by pair.

@@ -22,6 +22,7 @@ struct Repository {
 }
 
 /// What an entry of a commit is.
+#[derive(Clone, Copy)]
 enum File<'a> {
     Text(&'a str),
     Bytes(&'a [u8]),
@@ -443,6 +444,13 @@ fn links_and_submodules_are_no_way_out() {
     repository.commit("to", &inside);
     let output = repository.plan(&["from", "to"]);
     assert_eq!(output.status.code(), Some(CHANGES), "{}", stderr(&output));
+    let note = "`sub` is a Git submodule: Packages in it are not looked at";
+    assert!(stdout(&output).contains(note), "{}", stdout(&output));
+    // What no Package could be in does no harm.
+    let links = [("out", File::Link("../dir")), ("data", File::Link("/etc/passwd")), ("x.md", File::Link("gone.md"))];
+    repository.commit("to", &[[("real.yaml", File::Text(&shop))].as_slice(), &links].concat());
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(output.status.code(), Some(CHANGES), "{}", stderr(&output));
     for target in ["../outside.yaml", "/etc/passwd", "link.yaml", "nowhere.yaml"] {
         repository.commit("to", &[("real.yaml", File::Text(&shop)), ("link.yaml", File::Link(target))]);
         let output = repository.plan(&["from", "to"]);
@@ -459,7 +467,7 @@ fn links_and_submodules_are_no_way_out() {
 fn a_file_that_is_no_text_is_named_with_its_revision() {
     let repository = Repository::bare();
     repository.commit("from", &[]);
-    repository.commit("to", &[("packages/it.yaml", File::Bytes(b"a: \xff\xfe\n"))]);
+    repository.commit("to", &[("packages/it.yaml", File::Bytes(b"kind: Package\na: \xff\xfe\n"))]);
     let output = repository.plan(&["from", "to", "packages"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
@@ -481,7 +489,10 @@ fn what_is_no_revision_is_told_with_what_to_do() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
     };
     said(&["main", "feature"], 3, "`feature` is neither a directory nor a revision of the Git repository at");
-    said(&["main", "main:a"], 3, "`main:a` is no commit");
+    said(&["main", "main:a"], 3, "`main:a` is no commit: give `main`, and `a` as PATH");
+    said(&[":0", "main"], 3, "`:0` stands for something that is staged, not for a commit");
+    said(&["", "main"], 2, "FROM is empty");
+    said(&["main", ""], 2, "TO is empty");
     said(&["main", "main", "nowhere"], 1, "`nowhere` is in neither of the two");
     said(&["main", "main", "charts"], 1, "there is no Package in either of the two");
     said(&["main", "main", "../x"], 2, "leads out of what is compared");
@@ -860,4 +871,137 @@ fn long_values_are_shown_from_where_they_begin_to_differ() {
     repository.between(&with("one"), &with("two"));
     let output = repository.plan(&["from", "to"]);
     assert!(stdout(&output).contains("…aaaaaaaaaaaaone\" → …aaaaaaaaaaaatwo\""), "{}", stdout(&output));
+}
+
+/// Files that nobody reads as Packages do not hold up those that are.
+#[test]
+fn what_no_package_could_be_in_is_passed_over() {
+    let repository = Repository::bare();
+    let large = "a: 1\n".repeat(2 << 20);
+    for (branch, version) in [("from", "1.0.0"), ("to", "1.1.0")] {
+        let shop = package("shop", version, "", &[("api", "")]);
+        let files = [
+            ("image.png", File::Bytes(b"\x89PNG\xff")),
+            ("large.yaml", File::Text(&large)),
+            ("latin-1.yaml", File::Bytes(b"name: caf\xe9\n")),
+            ("shop.yaml", File::Text(&shop)),
+        ];
+        repository.commit(branch, &files);
+    }
+    assert_eq!(steps(only(&repository.json(&["from", "to"]))), ["upgrade api"]);
+    let large = format!("{large}kind: Package\n");
+    repository.commit("to", &[("large.yaml", File::Text(&large))]);
+    let output = repository.plan(&["from", "to"]);
+    assert!(stderr(&output).contains("to:large.yaml") && stderr(&output).contains("WL019"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_no_text_are_passed_over_unless_a_package_could_be_there() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let named = |bytes: &[u8]| directory.path().join(std::ffi::OsStr::from_bytes(bytes));
+    std::fs::write(directory.path().join("shop.yaml"), package("shop", "1.0.0", "", &[("api", "")])).unwrap();
+    std::fs::write(named(b"image\xff.png"), "").unwrap();
+    let path = directory.path().display().to_string();
+    let output = plan(&[&path, &path]);
+    assert_eq!((stderr(&output), output.status.code()), ("", Some(0)));
+    std::fs::write(named(b"other\xff.yaml"), "").unwrap();
+    let output = plan(&[&path, &path]);
+    assert!(stderr(&output).contains("is no text in UTF-8, so that it cannot be read"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_name_of_a_directory_and_of_a_revision_is_refused_as_ambiguous() {
+    let directory = tempfile::tempdir().unwrap();
+    let git = git2::Repository::init(directory.path()).unwrap();
+    let author = Signature::now("Test", "test@windlass.dev").unwrap();
+    let tree = git.find_tree(git.index().unwrap().write_tree().unwrap()).unwrap();
+    git.commit(Some("refs/heads/v1"), &author, &author, "Change", &tree, &[]).unwrap();
+    for version in ["v1", "v2"] {
+        std::fs::create_dir(directory.path().join(version)).unwrap();
+        let shop = package("shop", &format!("{}.0.0", &version[1..]), "", &[("api", "")]);
+        std::fs::write(directory.path().join(version).join("shop.yaml"), shop).unwrap();
+    }
+    let plan = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.current_dir(directory.path()).arg("plan").args(arguments).output().unwrap()
+    };
+    for arguments in [&["v1", "v2"][..], &["v1..v2"]] {
+        let output = plan(arguments);
+        let said = "`v1` is a directory and a revision of the Git repository: write `./v1` for the directory, or \
+                    `refs/heads/v1` for the revision";
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(2));
+    }
+    assert!(stdout(&plan(&["./v1", "v2"])).contains("upgrade 1.0.0 → 2.0.0"));
+    assert!(stdout(&plan(&["refs/heads/v1", "v2"])).contains("install 2.0.0"));
+    // What left something is a revision.
+    let output = plan(&["v1...v2"]);
+    assert!(stderr(&output).contains("`v2` is neither a directory nor a revision"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_chart_that_one_of_the_two_lacks_has_not_changed_its_files() {
+    let repository = Repository::bare();
+    let whole = chart_files("flux", "1.0.0", "");
+    repository.commit("without", &whole[..1]);
+    repository.commit("with", &whole);
+    let output = repository.plan(&["without", "with"]);
+    assert!(stdout(&output).contains("component api: its chart was not at `charts/api` before"), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("error") && output.status.code() == Some(CHANGES), "{}", stdout(&output));
+    let output = repository.plan(&["with", "without"]);
+    assert!(stdout(&output).contains("there is no directory `charts/api`"), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("its version stays"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_version_that_only_the_chart_has_raised_is_told_once() {
+    let repository = Repository::bare();
+    repository.commit("from", &chart_files("flux", "1.0.0", ""));
+    let mut files = chart_files("flux", "1.0.0", "");
+    files[1].1 = File::Text("apiVersion: v2\nname: api\nversion: 1.1.0\n");
+    repository.commit("to", &files);
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(stdout(&output).matches("error: ").count(), 1, "{}", stdout(&output));
+    assert!(stdout(&output).contains("make them equal"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_path_that_is_a_link_or_a_submodule_is_told_with_what_to_do() {
+    let repository = Repository::bare();
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    let files = [
+        ("link", File::Link("real")),
+        ("out", File::Link("../real")),
+        ("real/shop.yaml", File::Text(&shop)),
+        ("vendor/sub", File::Submodule),
+    ];
+    repository.commit("main", &files);
+    let said = |path: &str, message: &str| {
+        let output = repository.plan(&["main", "main", path]);
+        assert!(stderr(&output).contains(message), "{path}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(3), "{path}");
+    };
+    said("link", "main:link is a symbolic link: give `real` as PATH");
+    said("out", "main:out is a symbolic link that leads out of what is compared, or nowhere");
+    for path in ["vendor/sub", "vendor/sub/packages"] {
+        said(path, "`vendor/sub` is a Git submodule of main, whose files are not in this repository");
+    }
+}
+
+/// As in a partial clone.
+#[test]
+fn a_file_that_was_not_fetched_is_told_with_what_fetches_it() {
+    let repository = Repository::bare();
+    let shop = package("shop", "1.0.0", "", &[("api", "")]);
+    repository.commit("main", &[("shop.yaml", File::Text(&shop))]);
+    let id = repository.git.blob(shop.as_bytes()).unwrap().to_string();
+    std::fs::remove_file(repository.path().join("objects").join(&id[..2]).join(&id[2..])).unwrap();
+    let output = repository.plan(&["main", "main"]);
+    let said = stderr(&output);
+    assert!(said.contains("main:shop.yaml") && said.contains("git fetch --refetch --no-filter"), "{said}");
+    assert_eq!(output.status.code(), Some(3));
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::package::tree::{EntryKind, Tree};
+use crate::package::tree::{EntryKind, Listing, Tree};
 
 /// A directory of this machine.
 #[derive(Debug)]
@@ -41,17 +41,22 @@ fn kind_of(file_type: fs::FileType) -> EntryKind {
 
 impl Tree for Directory {
     fn entries(&self, path: &str) -> io::Result<Vec<(String, EntryKind)>> {
-        let mut entries = Vec::new();
+        self.list(path)?.complete()
+    }
+
+    fn list(&self, path: &str) -> io::Result<Listing> {
+        let mut listing = Listing::default();
         for entry in fs::read_dir(self.root.join(path))? {
             let entry = entry?;
-            let name = entry.file_name().into_string().map_err(|name| {
-                // Left out in silence it would be missing from a digest, or a Package with it.
-                io::Error::other(format!("the name of {} is no text", name.display()))
-            })?;
-            entries.push((name, kind_of(entry.file_type()?)));
+            let kind = kind_of(entry.file_type()?);
+            match entry.file_name().into_string() {
+                Ok(name) => listing.entries.push((name, kind)),
+                Err(name) => listing.unnamed.push((name.to_string_lossy().into_owned(), kind)),
+            }
         }
-        entries.sort();
-        Ok(entries)
+        listing.entries.sort();
+        listing.unnamed.sort();
+        Ok(listing)
     }
 
     fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
@@ -88,5 +93,9 @@ impl Tree for Directory {
         let Ok(target) = self.root.join(path).canonicalize() else { return Ok(None) };
         let below = target.strip_prefix(&root).ok().and_then(Path::to_str);
         Ok(below.map(|below| below.replace(std::path::MAIN_SEPARATOR, "/")))
+    }
+
+    fn leads_to_directory(&self, path: &str) -> bool {
+        self.root.join(path).is_dir()
     }
 }

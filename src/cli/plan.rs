@@ -2,6 +2,7 @@
 
 mod read;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -79,15 +80,18 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             return Ok(Exit::Usage);
         }
     };
-    let is_directory = |side: &str| Path::new(side).is_dir();
-    let needs_git = !is_directory(compared.from) || !is_directory(compared.to);
+    let needs_git = !compared.is_directory(compared.from) || !compared.is_directory(compared.to);
     let repository = if needs_git { Some(open_repository(arguments, &compared)?) } else { None };
+    if let Some(message) = ambiguous(arguments, &compared, repository.as_ref()) {
+        writeln!(streams.stderr, "error: {message}")?;
+        return Ok(Exit::Usage);
+    }
     let base = match &repository {
         Some(repository) if compared.since_branched => repository.merge_base(compared.from, compared.to)?,
         Some(_) | None => compared.from.to_owned(),
     };
-    let open = |side: &str| Side::open(side, repository.as_ref());
-    let (from, to) = (open(&base)?, open(compared.to)?);
+    let open = |side: &str, name: &str| Side::open(side, repository.as_ref().filter(|_| !compared.is_directory(name)));
+    let (from, to) = (open(&base, compared.from)?, open(compared.to, compared.to)?);
     let absent = without(&path, [(&from, compared.from), (&to, compared.to)])?;
     if absent.len() == 2 {
         let path = path.as_str();
@@ -124,6 +128,7 @@ fn compare(
         after.write_errors(streams)?;
         return Ok(Exit::Findings);
     }
+    let passed_over: BTreeSet<String> = before.passed_over().chain(after.passed_over()).map(str::to_owned).collect();
     let (before, unknown) = before_commit(before, from_name, &after, streams)?;
     let after = after.packages;
     if before.compiled.is_empty() && after.compiled.is_empty() {
@@ -141,6 +146,7 @@ fn compare(
     if arguments.engine.is_none() {
         plan.notes.extend(assumed_engine(&plan, [&before, &after]));
     }
+    plan.notes.extend(passed_over);
     plan.notes.extend(charts::absent(&libraries));
     plan.notes.extend(notes);
     write(&plan, arguments.format, streams)?;
@@ -208,6 +214,12 @@ fn write(plan: &plan::Plan, format: Format, streams: &mut Streams<'_>) -> anyhow
 fn without<'a>(path: &RelativePath, sides: [(&Side<'_>, &'a str); 2]) -> anyhow::Result<Vec<&'a str>> {
     let mut absent = Vec::new();
     for (side, name) in sides {
+        if let Some(submodule) = side.submodule(path.as_str())? {
+            anyhow::bail!(
+                "`{submodule}` is a Git submodule of {name}, whose files are not in this repository: name the submodule \
+                 with --repo, and what to compare of it as FROM and TO"
+            );
+        }
         if side.kind(path.as_str())?.is_none() {
             absent.push(name);
         }
@@ -231,6 +243,8 @@ impl<'a> Compared<'a> {
         let range = from.split_once("..").filter(|_| !Path::new(from).is_dir());
         let range = range.map(|(from, to)| (from, to.strip_prefix('.').unwrap_or(to), to.starts_with('.')));
         match (range.filter(|(from, to, _)| !from.is_empty() && !to.is_empty() && !to.starts_with('/')), to) {
+            _ if from.is_empty() => Err("FROM is empty".to_owned()),
+            (_, Some("")) => Err("TO is empty".to_owned()),
             (Some(_), _) if path.is_some() => Err("FROM..TO says both: only PATH may follow".to_owned()),
             (Some((from, to, since_branched)), path) => Ok(Self { from, to, path, since_branched }),
             (None, Some(to)) => Ok(Self { from, to, path, since_branched: false }),
@@ -244,6 +258,12 @@ impl<'a> Compared<'a> {
         let leads_out = || format!("PATH `{path}` leads out of what is compared: give a path below its root");
         RelativePath::parse(path).ok_or_else(leads_out)
     }
+
+    /// Whether a side is a directory. Directories have nothing in common that one could
+    /// have left.
+    fn is_directory(&self, side: &str) -> bool {
+        !self.since_branched && Path::new(side).is_dir()
+    }
 }
 
 /// The Git repository of what is no directory.
@@ -253,7 +273,7 @@ fn open_repository(arguments: &Arguments, compared: &Compared<'_>) -> anyhow::Re
     if let Some(file) = file {
         anyhow::bail!("`{file}` is a file: give the directory that it is in, and its name as PATH");
     }
-    let other = sides.iter().find(|side| !Path::new(side).is_dir());
+    let other = sides.iter().find(|side| !compared.is_directory(side));
     let named = || format!("`{}` is no directory, and no revision either", other.copied().unwrap_or_default());
     match Repository::open(&arguments.repo) {
         // There may be such a revision: nobody has looked.
@@ -269,10 +289,11 @@ enum Side<'r> {
 }
 
 impl<'r> Side<'r> {
+    /// A revision of a repository, or a directory.
     fn open(side: &str, repository: Option<&'r Repository>) -> anyhow::Result<Self> {
         match repository {
-            Some(repository) if !Path::new(side).is_dir() => Ok(Self::Revision(repository.revision(side)?)),
-            Some(_) | None => Ok(Self::Directory(Directory::new(side))),
+            Some(repository) => Ok(Self::Revision(repository.revision(side)?)),
+            None => Ok(Self::Directory(Directory::new(side))),
         }
     }
 
@@ -283,9 +304,42 @@ impl<'r> Side<'r> {
         }
     }
 
+    /// The Git submodule that a path is, or is in.
+    fn submodule<'p>(&self, path: &'p str) -> anyhow::Result<Option<&'p str>> {
+        let above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        for path in above.chain([path]) {
+            if self.kind(path)? == Some(EntryKind::Submodule) {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
     fn kind(&self, path: &str) -> anyhow::Result<Option<EntryKind>> {
         self.tree().kind(path).with_context(|| format!("cannot read {path}"))
     }
+}
+
+/// What is said of a side that is a directory and a revision as well: whoever took one of the
+/// two would compare something else than was meant.
+fn ambiguous(arguments: &Arguments, compared: &Compared<'_>, opened: Option<&Repository>) -> Option<String> {
+    let found;
+    let repository = match opened {
+        Some(repository) => repository,
+        // Without a repository that can be read nothing is a revision.
+        None => {
+            found = Repository::open(&arguments.repo).ok()?;
+            &found
+        }
+    };
+    let directories = [compared.from, compared.to].into_iter().filter(|side| compared.is_directory(side));
+    let mut both = directories.filter_map(|side| Some((side, repository.full_name(side)?)));
+    both.next().map(|(side, full)| {
+        format!(
+            "`{side}` is a directory and a revision of the Git repository: write `./{side}` for the directory, or `{full}` \
+             for the revision"
+        )
+    })
 }
 
 /// What is not committed is not in a revision: said where somebody may think so.

@@ -199,13 +199,25 @@ impl Loaded {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// Makes an error of each document that is no Kubernetes object, wherever it
-    /// was found: whoever applies the rest and prunes would delete the object that
-    /// it was meant to be.
+    /// Makes an error of each document that is no Kubernetes object and of each file
+    /// that cannot be read, wherever they were found: whoever applies the rest and prunes
+    /// would delete the object that was meant to be there.
     pub fn refuse_stray_documents(&mut self) {
-        for diagnostic in self.diagnostics.iter_mut().filter(|diagnostic| diagnostic.code == Code::NotAnObject) {
+        let codes = [Code::NotAnObject, Code::NotText, Code::TooLarge, Code::PathEscapes];
+        let of_files = |found: &&mut Diagnostic| found.package.is_none() && codes.contains(&found.code);
+        for diagnostic in self.diagnostics.iter_mut().filter(of_files) {
             diagnostic.severity = Severity::Error;
         }
+    }
+
+    /// What is said of files and directories that were passed over although Packages could
+    /// be in them.
+    pub fn passed_over(&self) -> impl Iterator<Item = &str> {
+        let codes = [Code::NotText, Code::TooLarge, Code::PathEscapes];
+        let of_files = move |found: &&Diagnostic| {
+            found.package.is_none() && found.severity == Severity::Warning && codes.contains(&found.code)
+        };
+        self.diagnostics.iter().filter(of_files).map(|found| found.message.as_str())
     }
 }
 

@@ -20,6 +20,28 @@ pub enum EntryKind {
     Other,
 }
 
+/// What is in a directory.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Names and kinds, sorted by name.
+    pub entries: Vec<(String, EntryKind)>,
+    /// The same of those whose names are no text, as far as they can be shown.
+    pub unnamed: Vec<(String, EntryKind)>,
+}
+
+impl Listing {
+    /// All of them.
+    ///
+    /// # Errors
+    /// When a name is no text: left out in silence it would be missing from a digest.
+    pub fn complete(self) -> io::Result<Vec<(String, EntryKind)>> {
+        match self.unnamed.first() {
+            Some((name, _)) => Err(io::Error::other(format!("the name of {name} is no text in UTF-8: rename it"))),
+            None => Ok(self.entries),
+        }
+    }
+}
+
 /// A directory tree to read from: a directory of this machine, standard input,
 /// or a Git revision. Paths are relative to its root, separated by `/`,
 /// without `.` and `..`; the root itself is the empty path.
@@ -29,6 +51,14 @@ pub trait Tree {
     /// # Errors
     /// When the directory cannot be read.
     fn entries(&self, path: &str) -> io::Result<Vec<(String, EntryKind)>>;
+
+    /// The same for whoever can pass over names that are no text.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    fn list(&self, path: &str) -> io::Result<Listing> {
+        Ok(Listing { entries: self.entries(path)?, unnamed: Vec::new() })
+    }
 
     /// Content of a file of at most `limit` bytes.
     ///
@@ -59,5 +89,12 @@ pub trait Tree {
     fn link_target(&self, path: &str) -> io::Result<Option<String>> {
         let _ = path;
         Ok(None)
+    }
+
+    /// Whether the symbolic link at `path`, which leads out of the tree, stands for a
+    /// directory; no where that cannot be told.
+    fn leads_to_directory(&self, path: &str) -> bool {
+        let _ = path;
+        false
     }
 }

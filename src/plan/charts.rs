@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Sides, State, gates};
 use crate::api::Engine;
+use crate::package::content::{ChartContent, ContentError};
 use crate::package::definition::{ChartSource, Component, PathChart, RelativePath};
 use crate::translate::Compiled;
 
@@ -12,6 +13,8 @@ use crate::translate::Compiled;
 pub struct Findings {
     /// What must be mended.
     pub errors: Vec<String>,
+    /// What a reviewer should know of what does not move.
+    pub remarks: Vec<String>,
     /// What a reviewer should know, by component.
     pub warnings: Vec<(String, String)>,
 }
@@ -34,12 +37,18 @@ pub fn findings(sides: &Sides<'_>) -> Findings {
                 )),
             }
         }
-        let same_version = version(before) == version(after);
-        if before.path != after.path || !same_version || !sides.edited.contains(&after.path) {
-            continue;
-        }
         let name = component.name.to_string();
         let path = after.path.as_str();
+        let (old, new) = ((sides.states.0.charts)(&before.path), (sides.states.1.charts)(&after.path));
+        if let (Err(ContentError::Missing(_)), Ok(_)) = (&old, &new) {
+            found.remarks.push(format!("component {name}: its chart was not at `{}` before", before.path.as_str()));
+        }
+        // What cannot be read at one of the two is said above.
+        let (Ok(old), Ok(new)) = (old, new) else { continue };
+        let is_edited = before.path == after.path && old.digest != new.digest;
+        if !is_edited || version(before) != version(after) || states_another(after, &new) {
+            continue;
+        }
         match to.definition.engine {
             Some(Engine::Argo) => {
                 found.warnings.push((name, format!("files of `{path}` change, and its version stays")));
@@ -51,6 +60,11 @@ pub fn findings(sides: &Sides<'_>) -> Findings {
         }
     }
     found
+}
+
+/// Whether a chart has another version than its component states, which is said by itself.
+fn states_another(stated: &PathChart, chart: &ChartContent) -> bool {
+    stated.chart_version.as_ref().is_some_and(|version| *version != chart.version)
 }
 
 /// What is said where the directory of a chart holds a chart of another name.

@@ -97,6 +97,11 @@ pub struct Read {
 }
 
 impl Read {
+    /// What is said of what was passed over although Packages could be in it.
+    pub fn passed_over(&self) -> impl Iterator<Item = &str> {
+        self.findings.passed_over()
+    }
+
     /// Whether anything is wrong that must be mended.
     pub fn has_errors(&self) -> bool {
         self.findings.has_errors() || !self.refusals.is_empty()
@@ -214,9 +219,11 @@ fn input<'t>(side: &'t Side<'_>, shown: &str, path: &RelativePath) -> anyhow::Re
         None => None,
         Some(EntryKind::Directory) => Some(Input::Directory { tree, path, shown, search: Search::Repository }),
         Some(EntryKind::File) => Some(Input::File { tree, path, shown }),
-        Some(EntryKind::Symlink | EntryKind::Submodule | EntryKind::Other) => {
-            anyhow::bail!("{shown} is neither a file nor a directory")
-        }
+        Some(EntryKind::Symlink) => match tree.link_target(&path)? {
+            Some(target) => anyhow::bail!("{shown} is a symbolic link: give `{target}` as PATH, for which it stands"),
+            None => anyhow::bail!("{shown} is a symbolic link that leads out of what is compared, or nowhere"),
+        },
+        Some(EntryKind::Submodule | EntryKind::Other) => anyhow::bail!("{shown} is neither a file nor a directory"),
     })
 }
 

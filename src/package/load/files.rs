@@ -4,13 +4,39 @@ use std::io;
 
 use super::document::read_text;
 use super::{Input, LoadError, Loaded, NamespaceRule, Once, Search, finding};
+use crate::package::diagnostic::{Diagnostic, Severity};
 use crate::package::source::{Source, Span};
-use crate::package::tree::{EntryKind, Tree};
+use crate::package::tree::{EntryKind, Listing, Tree};
 use crate::package::violation::Code;
 use crate::package::yaml::MAX_FILE;
 
 /// Deepest directory that is searched.
 const MAX_DIRECTORY_DEPTH: usize = 64;
+/// Largest file that is looked at for the name of our objects.
+const MOST_LOOKED_AT: u64 = 64 << 20;
+
+/// How a file was found, and what it is about: told before it is read as YAML.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// It was named itself.
+    Named,
+    /// In a directory, and it may have Packages.
+    WithPackages,
+    /// In a directory, and no Package is in it.
+    WithOthers,
+    /// In a directory, and too large to be looked at.
+    Unknown,
+}
+
+impl Found {
+    /// How bad it is if it cannot be read.
+    fn severity(self) -> Severity {
+        match self {
+            Self::Named | Self::WithPackages => Severity::Error,
+            Self::WithOthers | Self::Unknown => Severity::Warning,
+        }
+    }
+}
 
 /// Reads an input, but for what was read before; of a directory what is not named
 /// itself.
@@ -22,11 +48,11 @@ pub fn read_input(
 ) -> Result<(), LoadError> {
     match input {
         Input::Text { bytes, shown } => {
-            add_bytes(bytes, shown, true, namespace, loaded);
+            add_bytes(bytes, shown, Found::Named, namespace, loaded);
             Ok(())
         }
         Input::File { tree, path, shown } if once.takes_named(*tree, path, shown)? => {
-            add_read(tree.read(path, MAX_FILE as u64), shown, true, namespace, loaded)
+            add_read(tree.read(path, MAX_FILE as u64), shown, Found::Named, namespace, loaded)
         }
         Input::File { .. } => Ok(()),
         Input::Directory { tree, path, shown, search } => {
@@ -47,11 +73,14 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn directory(&mut self, path: &str, depth: usize, loaded: &mut Loaded) -> Result<(), LoadError> {
-        let entries = self.tree.entries(path);
-        let entries = entries.map_err(|source| LoadError { path: self.shown(path), source })?;
+        let listing = self.tree.list(path);
+        let Listing { entries, unnamed } = listing.map_err(|source| LoadError { path: self.shown(path), source })?;
         let is_chart = |(name, kind): &(String, EntryKind)| name == "Chart.yaml" && *kind == EntryKind::File;
         if depth > 0 && entries.iter().any(is_chart) {
             return Ok(());
+        }
+        for (name, kind) in unnamed.iter().filter(|(name, _)| !name.starts_with('.')) {
+            self.unnamed(&join(path, name), *kind, loaded);
         }
         for (name, kind) in entries.iter().filter(|(name, _)| !name.starts_with('.')) {
             let inner = join(path, name);
@@ -69,17 +98,44 @@ impl Walk<'_> {
                 }
                 EntryKind::Directory => self.directory(&inner, depth + 1, loaded)?,
                 EntryKind::Symlink => self.link(&inner, loaded)?,
+                EntryKind::Submodule if self.search != Search::Here => {
+                    let message = format!("`{inner}` is a Git submodule: Packages in it are not looked at");
+                    let (shown, help) = (self.shown(&inner), "plan it in its own repository");
+                    report(loaded, &shown, Severity::Warning, Code::PathEscapes, message, help);
+                }
                 EntryKind::File | EntryKind::Submodule | EntryKind::Other => {}
             }
         }
         Ok(())
     }
 
+    /// What could be or hold a Package is not left out in silence.
+    fn unnamed(&self, path: &str, kind: EntryKind, loaded: &mut Loaded) {
+        let could_be_read = match kind {
+            EntryKind::File | EntryKind::Symlink => is_yaml(path),
+            EntryKind::Directory => self.search != Search::Here,
+            EntryKind::Submodule | EntryKind::Other => false,
+        };
+        if could_be_read {
+            let shown = self.shown(path);
+            let message = format!("the name of `{shown}` is no text in UTF-8, so that it cannot be read");
+            report(loaded, &shown, Severity::Error, Code::NotText, message, "rename it");
+        }
+    }
+
     fn file(&self, path: &str, shown: &str, loaded: &mut Loaded) -> Result<(), LoadError> {
-        let read = self.tree.read(path, MAX_FILE as u64);
-        match self.search {
-            Search::Repository if read.as_ref().is_ok_and(|bytes| !may_have_a_package(bytes)) => Ok(()),
-            Search::Here | Search::Below | Search::Repository => add_read(read, shown, false, self.namespace, loaded),
+        let mut read = self.tree.read(path, MAX_FILE as u64);
+        if is_too_large(&read) {
+            read = self.tree.read(path, MOST_LOOKED_AT);
+        }
+        let found = match &read {
+            Ok(bytes) if may_have_a_package(bytes) => Found::WithPackages,
+            Ok(_) => Found::WithOthers,
+            Err(_) => Found::Unknown,
+        };
+        match (self.search, found) {
+            (Search::Repository, Found::WithOthers) => Ok(()),
+            (_, found) => add_read(read, shown, found, self.namespace, loaded),
         }
     }
 
@@ -89,18 +145,39 @@ impl Walk<'_> {
         let shown = self.shown(path);
         let target = self.tree.link_target(path).map_err(|source| LoadError { path: shown.clone(), source })?;
         let help = "replace it by the file it stands for, or remove it";
+        let is_directory = |target: Option<&str>| match target {
+            Some(target) => self.tree.kind(target).map(|kind| kind == Some(EntryKind::Directory)),
+            None => Ok(self.tree.leads_to_directory(path)),
+        };
         match target.as_deref().map(|target| (target, self.below(target))) {
             Some((target, Some(below))) if !self.reads(path, target, below)? => {
                 let message = format!("the symbolic link `{shown}` stands for `{below}`, which is not read there");
-                report(loaded, &shown, Code::PathEscapes, message, help);
+                report(loaded, &shown, Severity::Error, Code::PathEscapes, message, help);
             }
             Some((_, Some(_))) => {}
-            Some((_, None)) | None => {
+            Some((_, None)) | None if is_yaml(path) => {
                 let message = format!("the symbolic link `{shown}` leads out of the directory, or nowhere");
-                report(loaded, &shown, Code::PathEscapes, message, help);
+                report(loaded, &shown, Severity::Error, Code::PathEscapes, message, help);
+            }
+            Some((_, None)) | None => {
+                let target = target.as_deref();
+                let is_directory = is_directory(target).map_err(|source| LoadError { path: shown.clone(), source })?;
+                let is_searched = is_directory && self.search != Search::Here;
+                if is_searched && !target.map_or(Ok(false), |target| self.is_chart(target))? {
+                    let message =
+                        format!("the symbolic link `{path}` is not followed: Packages in it are not looked at");
+                    let help = "name the directory that it stands for as well";
+                    report(loaded, &shown, Severity::Warning, Code::PathEscapes, message, help);
+                }
             }
         }
         Ok(())
+    }
+
+    fn is_chart(&self, directory: &str) -> Result<bool, LoadError> {
+        let kind = self.tree.kind(&join(directory, "Chart.yaml"));
+        let kind = kind.map_err(|source| LoadError { path: self.shown(directory), source })?;
+        Ok(kind == Some(EntryKind::File))
     }
 
     /// A path of the tree as one below the directory, if it is.
@@ -112,9 +189,9 @@ impl Walk<'_> {
     /// read here either.
     fn reads(&self, link: &str, target: &str, below: &str) -> Result<bool, LoadError> {
         let kind = |path: &str| self.tree.kind(path).map_err(|source| LoadError { path: self.shown(path), source });
-        let is_chart = |directory: &str| kind(&join(directory, "Chart.yaml")).map(|kind| kind == Some(EntryKind::File));
         let is_directory = kind(target)? == Some(EntryKind::Directory);
-        let searched = if is_directory { self.search != Search::Here && !is_chart(target)? } else { is_yaml(link) };
+        let searched =
+            if is_directory { self.search != Search::Here && !self.is_chart(target)? } else { is_yaml(link) };
         if !searched {
             return Ok(true);
         }
@@ -124,7 +201,7 @@ impl Walk<'_> {
             return Ok(false);
         }
         for (at, _) in below.match_indices('/') {
-            if is_chart(&join(self.root, below.get(..at).unwrap_or_default()))? {
+            if self.is_chart(&join(self.root, below.get(..at).unwrap_or_default()))? {
                 return Ok(false);
             }
         }
@@ -151,52 +228,65 @@ fn is_yaml(name: &str) -> bool {
     [".yaml", ".yml"].iter().any(|ending| name.len() > ending.len() && name.ends_with(ending))
 }
 
+fn is_too_large(read: &io::Result<Vec<u8>>) -> bool {
+    read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::FileTooLarge)
+}
+
 fn add_read(
     read: io::Result<Vec<u8>>,
     shown: &str,
-    named: bool,
+    found: Found,
     namespace: &NamespaceRule,
     loaded: &mut Loaded,
 ) -> Result<(), LoadError> {
-    match read {
-        Ok(bytes) => add_bytes(&bytes, shown, named, namespace, loaded),
-        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => too_large(shown, loaded),
-        Err(source) => return Err(LoadError { path: shown.to_owned(), source }),
+    if is_too_large(&read) {
+        too_large(shown, found, loaded);
+        return Ok(());
     }
+    let bytes = read.map_err(|source| LoadError { path: shown.to_owned(), source })?;
+    add_bytes(&bytes, shown, found, namespace, loaded);
     Ok(())
 }
 
 /// Whether a file that lies in a directory can be about a Package: what others
-/// keep beside them need not be YAML that we can read.
+/// keep beside them need not be YAML that we can read. UTF-16 has a NUL in every
+/// other byte.
 fn may_have_a_package(bytes: &[u8]) -> bool {
     let names = |text: &str| ["ackage", "windlass"].iter().any(|part| text.contains(part));
-    std::str::from_utf8(bytes).map_or(true, names)
+    match std::str::from_utf8(bytes) {
+        Ok(text) => names(text),
+        Err(_) => {
+            let bytes: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+            names(&String::from_utf8_lossy(&bytes))
+        }
+    }
 }
 
-fn too_large(shown: &str, loaded: &mut Loaded) {
+fn too_large(shown: &str, found: Found, loaded: &mut Loaded) {
     let message = format!("the file is larger than {} MiB", MAX_FILE >> 20);
-    report(loaded, shown, Code::TooLarge, message, "no Kubernetes object is nearly that large: split the file");
+    let help = "no Kubernetes object is nearly that large: split the file";
+    report(loaded, shown, found.severity(), Code::TooLarge, message, help);
 }
 
-fn add_bytes(bytes: &[u8], shown: &str, named: bool, namespace: &NamespaceRule, loaded: &mut Loaded) {
+fn add_bytes(bytes: &[u8], shown: &str, found: Found, namespace: &NamespaceRule, loaded: &mut Loaded) {
     if bytes.len() > MAX_FILE {
-        return too_large(shown, loaded);
+        return too_large(shown, found, loaded);
     }
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => {
             loaded.sources.push(Source::new(shown, text));
-            read_text(loaded.sources.len() - 1, named, namespace, loaded);
+            read_text(loaded.sources.len() - 1, found == Found::Named, namespace, loaded);
         }
         Ok(text) => {
             let message = format!("the file is binary: there is a NUL in line {}", line_of(text.find('\0'), bytes));
-            report(loaded, shown, Code::NotText, message, NO_TEXT);
+            report(loaded, shown, found.severity(), Code::NotText, message, NO_TEXT);
         }
         Err(error) => {
             let utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
             let line = line_of(Some(error.valid_up_to()), bytes);
             let message = format!("the file is no UTF-8 text, from line {line} on (byte {})", error.valid_up_to());
             let help = if utf16 { "it looks like UTF-16: save it as UTF-8" } else { NO_TEXT };
-            report(loaded, shown, Code::NotText, message, help);
+            report(loaded, shown, found.severity(), Code::NotText, message, help);
         }
     }
 }
@@ -209,8 +299,8 @@ fn line_of(offset: Option<usize>, bytes: &[u8]) -> usize {
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-fn report(loaded: &mut Loaded, shown: &str, code: Code, message: String, help: &str) {
+fn report(loaded: &mut Loaded, shown: &str, severity: Severity, code: Code, message: String, help: &str) {
     loaded.sources.push(Source::new(shown, ""));
     let source = loaded.sources.len() - 1;
-    loaded.diagnostics.push(finding(source, Span::default(), code, message, help));
+    loaded.diagnostics.push(Diagnostic { severity, ..finding(source, Span::default(), code, message, help) });
 }
