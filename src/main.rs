@@ -4,17 +4,19 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use windlass::cli::{Arguments, EXIT_IO, Named, Streams, run};
+use windlass::cli::{Arguments, EXIT_IO, Named, Streams, is_colored, run};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return told(&error),
+    };
     let (mut stdin, mut stderr) = (io::stdin(), io::stderr());
     let is_terminal = io::stdout().is_terminal();
     let mut stdout = Named::new(io::stdout(), "standard output");
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut streams = Streams {
-        color_stdout: !plain && is_terminal,
-        color_stderr: !plain && stderr.is_terminal(),
+        color_stdout: is_colored(is_terminal, |name| std::env::var_os(name)),
+        color_stderr: is_colored(stderr.is_terminal(), |name| std::env::var_os(name)),
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,
@@ -29,6 +31,18 @@ fn main() -> ExitCode {
             let _ = writeln!(stderr, "error: {error:#}");
             ExitCode::from(EXIT_IO)
         }
+    }
+}
+
+/// What the arguments ask for instead of a command, such as help, or what is wrong with them.
+fn told(error: &clap::Error) -> ExitCode {
+    let said = error.print().and_then(|()| io::stdout().flush());
+    match said {
+        Err(cause) if !error.use_stderr() && cause.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "error: cannot write to standard output: {cause}");
+            ExitCode::from(EXIT_IO)
+        }
+        Ok(()) | Err(_) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_IO)),
     }
 }
 

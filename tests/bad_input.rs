@@ -466,12 +466,36 @@ fn what_is_no_file() {
 
 /// A device that takes nothing, as a disk that is full.
 #[cfg(target_os = "linux")]
-#[test]
-fn output_that_cannot_be_written() {
+#[rstest]
+#[case::result("crds")]
+#[case::help("--help")]
+#[case::version("--version")]
+fn output_that_cannot_be_written(#[case] argument: &str) {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
-    let output = command.arg("crds").stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+    let output = command.arg(argument).stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3));
     assert!(said.starts_with("error: cannot write to standard output: "), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_takes_no_output() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("p.yaml"), package("")).unwrap();
+    std::os::unix::fs::symlink("gone", directory.path().join("out")).unwrap();
+    let (exit, said) = run(directory.path(), &["render", "--engine", "flux", "-o", "out", "p.yaml"]);
+    assert_eq!(exit, 3, "{said}");
+    assert!(said.contains("cannot write into out: it is a symbolic link that leads nowhere"), "{said}");
+}
+
+/// What the shape of the file says already is not said again of the expression.
+#[rstest]
+#[case::empty("''", "WL005")]
+#[case::blank("' '", "WL030")]
+fn an_expression_that_says_nothing(#[case] expression: &str, #[case] code: &str) {
+    let entry = format!("install: {{readyWhen: [{{apiVersion: v1, kind: Node, name: node, expr: {expression}}}]}}");
+    let (found, _, said) = only_error(component(&entry).as_bytes());
+    assert_eq!(found, code, "{said}");
 }

@@ -267,3 +267,16 @@ fn why_reaches_down_to_the_pods() {
     assert!(stderr.contains("you may not list pods in run"), "{stderr}");
     assert!(stdout.contains("Deployment/run/api: 0 of 1 replicas are available"), "{stdout}");
 }
+
+#[test]
+fn revisions_that_may_not_be_listed_are_called_revisions() {
+    let refused =
+        [(format!("{PACKAGES}/shop"), package()), (REVISIONS.to_owned(), status(403, "Forbidden", "revisions"))];
+    let answers: Vec<(&str, Value)> = refused.iter().map(|(path, answer)| (path.as_str(), answer.clone())).collect();
+    let server = Server::answering(&answers);
+    for arguments in [&["history", "shop", "-o", "yaml"][..], &["history", "shop"]] {
+        let output = server.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("the revisions") && !said.contains("Packages"), "{said}");
+    }
+}

@@ -146,6 +146,14 @@ fn parameters_choose_engine_path_depth_and_waves() {
     "there is no parameter `ouput`, only output, engine, path, recurse, waves: did you mean `output`?"
 )]
 #[case::value(r#"[{"name":"output","string":"Native"}]"#, "parameter `output` is `Native`: write package or native")]
+#[case::list_of_paths(
+    r#"[{"name":"path","array":["packages"]}]"#,
+    "parameter `path` is a list: write a path below the Application's, without `..`, under `string`"
+)]
+#[case::map_of_paths(
+    r#"[{"name":"path","map":{"a":"packages"}}]"#,
+    "parameter `path` is a map: write a path below the Application's, without `..`, under `string`"
+)]
 #[case::list(r#"[{"name":"waves","array":["on"]}]"#, "parameter `waves` is a list: write on or off, under `string`")]
 #[case::map(
     r#"[{"name":"engine","map":{"argo":"yes"}}]"#,

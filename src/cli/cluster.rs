@@ -142,7 +142,13 @@ impl Cluster {
             Some(name) => vec![bounded(api.get(name)).await.map_err(|error| self.explain(error, name))?],
             None => {
                 let list = bounded(api.list(&kube::api::ListParams::default())).await;
-                list.map_err(|error| listed(error, "cannot list the Packages"))?.items
+                list.map_err(|error| {
+                    listed(
+                        error,
+                        if kind == Kind::Package { "cannot list the Packages" } else { "cannot list the revisions" },
+                    )
+                })?
+                .items
             }
         };
         let resource = kind.resource();

@@ -71,6 +71,9 @@ pub fn write_files(files: &BTreeMap<String, String>, directory: &Path) -> anyhow
     if directory.is_file() {
         anyhow::bail!("cannot write into {}: it is a file, and a directory is wanted", directory.display());
     }
+    if directory.is_symlink() && !directory.exists() {
+        anyhow::bail!("cannot write into {}: it is a symbolic link that leads nowhere", directory.display());
+    }
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut temporary = Temporary::default();
     for (name, text) in files {

@@ -1,5 +1,6 @@
 //! Standard streams and exit codes.
 
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
@@ -16,6 +17,13 @@ pub struct Streams<'a> {
     pub color_stdout: bool,
     /// Whether colours are wanted on standard error.
     pub color_stderr: bool,
+}
+
+/// Whether colours are wanted on a stream: where a person looks on, with a terminal that has
+/// them, who has not refused them.
+pub fn is_colored(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    is_terminal && !refused && variable("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 /// A stream whose errors say which one it is. Whoever reads it may stop: what is written
@@ -101,6 +109,16 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn colours_are_for_terminals_that_have_them() {
+        let with = |name: &'static str, value: &'static str| {
+            is_colored(true, move |asked| (asked == name).then(|| OsString::from(value)))
+        };
+        assert!(with("TERM", "xterm") && with("NO_COLOR", "") && with("OTHER", ""));
+        assert!(!with("TERM", "dumb") && !with("NO_COLOR", "1"));
+        assert!(!is_colored(false, |_| None));
     }
 
     #[test]

@@ -32,7 +32,14 @@ impl Source {
     /// A text under the name that messages give it.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
-        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(index, _)| index + 1);
+        let bytes = text.as_bytes();
+        // As YAML has it: a lone carriage return ends a line too.
+        let is_break = |(at, byte): &(usize, &u8)| match byte {
+            b'\n' => true,
+            b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+            _ => false,
+        };
+        let breaks = bytes.iter().enumerate().filter(is_break).map(|(at, _)| at + 1);
         let line_starts = std::iter::once(0).chain(breaks).collect();
         Self { path: path.into(), text, line_starts }
     }
@@ -86,6 +93,15 @@ mod tests {
         assert_eq!(source.position(12), Position { line: 2, column: 6 });
         assert_eq!(source.position(999), Position { line: 3, column: 1 });
         assert_eq!(source.line_at(12), (6, "b: ü x"));
+    }
+
+    #[test]
+    fn a_lone_carriage_return_ends_a_line() {
+        let source = Source::new("a.yaml", "a: 1\rb: 2\r\nc: 3\r");
+        assert_eq!(source.position(5), Position { line: 2, column: 1 });
+        assert_eq!(source.line_at(6), (5, "b: 2"));
+        assert_eq!(source.line_at(11), (11, "c: 3"));
+        assert_eq!(source.position(16), Position { line: 4, column: 1 });
     }
 
     #[test]

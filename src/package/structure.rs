@@ -162,10 +162,20 @@ impl Checker {
 
     fn list_length(&mut self, length: usize, least: usize, most: Option<usize>, name: Name<'_>) {
         if let Some(most) = most.filter(|most| length > *most) {
-            self.report(true, Code::TooLarge, format!("{name} has {length} entries, at most {most} are allowed"), "");
+            self.report(
+                true,
+                Code::TooLarge,
+                format!("{name} has {length} entries, at most {most} are allowed"),
+                "leave some out",
+            );
         }
         if length < least {
-            self.report(true, Code::InvalidValue, format!("{name} needs at least {least} entry"), "");
+            self.report(
+                true,
+                Code::InvalidValue,
+                format!("{name} needs at least {least} entry"),
+                "add one, or remove the field",
+            );
         }
     }
 
@@ -237,12 +247,12 @@ impl Checker {
         let length = found.chars().count();
         if let Some(most) = text.most.filter(|most| length > *most) {
             let message = format!("{name} has {length} characters, at most {most} are allowed");
-            self.report(false, Code::TooLarge, message, "");
+            self.report(false, Code::TooLarge, message, "shorten it");
         } else if length < text.least {
-            self.report(false, Code::InvalidValue, format!("{name} is empty"), "");
+            self.report(false, Code::InvalidValue, format!("{name} is empty"), "write something, or remove the field");
         } else if let Some(pattern) = text.pattern.as_ref().filter(|pattern| !pattern.matches(found)) {
             let message = format!("{name} is malformed: `{}` does not match {}", short(found), pattern.as_str());
-            self.report(false, Code::InvalidValue, message, "");
+            self.report(false, Code::InvalidValue, message, "write it in that form");
         }
         Some(Value::String(found.to_owned()))
     }

@@ -173,6 +173,7 @@ impl Parameters {
             (None, None, Some(_)) => "a map".to_owned(),
             (None, None, None) => return Ok(()),
         };
+        let is_text = string.is_some();
         let under = if string.is_none() { ", under `string`" } else { "" };
         let text = string.unwrap_or_default();
         let expected = match name.as_str() {
@@ -184,7 +185,7 @@ impl Parameters {
                 one_of(&text, [("true", true), ("false", false)], &mut self.recurse).then_some("true or false")
             }
             "waves" => one_of(&text, [("on", true), ("off", false)], &mut self.waves).then_some("on or off"),
-            _ => match RelativePath::parse(&text) {
+            _ => match RelativePath::parse(&text).filter(|_| is_text) {
                 Some(path) => {
                     self.path = path;
                     None

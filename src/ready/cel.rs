@@ -22,6 +22,7 @@ mod limits;
 mod scan;
 mod syntax;
 mod values;
+mod words;
 mod worker;
 
 #[cfg(test)]
@@ -182,7 +183,7 @@ impl Expression {
         flaws::optional_comparisons(&self.inner.tree, &self.inner.offsets)
     }
 
-    /// Patterns of `matches` that are written out and no regular expressions.
+    /// Patterns of `matches` that are written out and no regular expressions, or too large.
     pub fn bad_patterns(&self) -> Vec<Flaw> {
         flaws::bad_patterns(&self.inner.tree, &self.inner.offsets)
     }

@@ -79,8 +79,8 @@ struct Check<'c, 'f> {
 
 impl Check<'_, '_> {
     fn compile(&mut self) -> Option<Expression> {
-        // What is longer was refused with the shape of the document.
-        if self.text.chars().count() > MAX_BYTES {
+        // What is longer, or empty, was refused with the shape of the document.
+        if self.text.is_empty() || self.text.chars().count() > MAX_BYTES {
             return None;
         }
         match Expression::compile(self.text) {

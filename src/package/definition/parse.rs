@@ -135,7 +135,12 @@ impl Parser {
                 }
                 (None, Some(range)) => {
                     if requirement.version.is_some() || requirement.optional.is_some() {
-                        self.report(Code::NotTogether, &at, "version and optional go with package", "");
+                        self.report(
+                            Code::NotTogether,
+                            &at,
+                            "version and optional go with package",
+                            "remove them: `kubernetes` is a range by itself",
+                        );
                     }
                     let range = self.range(format_args!("{at}/kubernetes"), Some(range))?;
                     Some(Requirement::Kubernetes { range })

@@ -198,21 +198,21 @@ fn findings(text: &str) -> Vec<(String, Code, String, String)> {
     "/spec/serviceAccountName",
     Code::InvalidValue,
     "`serviceAccountName` is empty",
-    ""
+    "write something, or remove the field"
 )]
 #[case::pattern(
     "  components: [{name: a, chart: {repository: 'ftp://x', name: a, version: 1.0.0}}]",
     "/spec/components/0/chart/repository",
     Code::InvalidValue,
     "`repository` is malformed: `ftp://x` does not match ^(https?://[^\\s@/]+(/[^\\s]*)?|oci://[^\\s@/]+(/[^\\s@:]*)?)$",
-    ""
+    "write it in that form"
 )]
 #[case::empty_list(
     "  components: [{name: a, path: p, canary: {steps: []}}]",
     "/spec/components/0/canary/steps",
     Code::InvalidValue,
     "`steps` needs at least 1 entry",
-    ""
+    "add one, or remove the field"
 )]
 #[case::map_of_texts(
     "  components: [{name: a, path: p, canary: {nodeSelector: {a: 1}}}]",

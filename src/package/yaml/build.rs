@@ -317,7 +317,12 @@ impl Builder<'_> {
             Some((Some(wanted @ ("int" | "float" | "bool" | "null")), _)) => {
                 let resolved = resolve(text);
                 if !resolved.as_ref().is_ok_and(|content| tag_fits(wanted, content)) {
-                    self.problem(Code::Syntax, span, format!("`{}` is no {wanted}", shorten(text)), "");
+                    self.problem(
+                        Code::Syntax,
+                        span,
+                        format!("`{}` is no {wanted}", shorten(text)),
+                        "remove the tag, or write a value of its type",
+                    );
                 }
                 resolved
             }
@@ -358,7 +363,12 @@ impl Builder<'_> {
 
     fn alias(&mut self, anchor: usize, span: Span) -> Step {
         let Some(node) = self.anchors.get(&anchor) else {
-            self.problem(Code::Syntax, span, "the anchor is not complete here: it would contain itself", "");
+            self.problem(
+                Code::Syntax,
+                span,
+                "the anchor is not complete here: it would contain itself",
+                "write the value out",
+            );
             return Step::SkipDocument;
         };
         let size = Size::of(node);

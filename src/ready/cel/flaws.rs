@@ -2,7 +2,7 @@
 
 use ::cel::IdedExpr;
 use ::cel::common::ast::{Expr, LiteralValue, operators};
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 
 use super::syntax::{Offsets, plain_path, visit};
 
@@ -17,8 +17,10 @@ pub struct Flaw {
     pub help: &'static str,
 }
 
-/// Most bytes of a compiled pattern: enough to tell a mistake in its syntax.
-const MAX_PATTERN: usize = 1 << 16;
+/// Bytes of a compiled pattern that cost next to nothing.
+const SMALL_PATTERN: usize = 1 << 16;
+/// Most larger ones of one expression that are looked at: each may take a while.
+const MOST_LARGE: u32 = 4;
 
 /// See [`super::Expression::never_boolean`].
 pub(super) fn never_boolean(node: &IdedExpr, offsets: &Offsets) -> Option<Flaw> {
@@ -142,17 +144,34 @@ fn is_plain(node: &IdedExpr) -> bool {
 /// See [`super::Expression::bad_patterns`].
 pub(super) fn bad_patterns(tree: &IdedExpr, offsets: &Offsets) -> Vec<Flaw> {
     let mut found = Vec::new();
+    let mut large = 0;
     visit(tree, &mut |node| {
         let Expr::Call(call) = &node.expr else { return };
-        let Some(IdedExpr { expr: Expr::Literal(LiteralValue::String(pattern)), .. }) = call.args.last() else {
+        let Some(argument @ IdedExpr { expr: Expr::Literal(LiteralValue::String(pattern)), .. }) = call.args.last()
+        else {
             return;
         };
-        if call.func_name == "matches"
-            && let Err(regex::Error::Syntax(_)) = RegexBuilder::new(pattern.inner()).size_limit(MAX_PATTERN).build()
-        {
-            let message = format!("`{}` is no regular expression", pattern.inner());
-            found.push(Flaw { offset: call.args.last().map_or(0, |pattern| offsets.at(pattern)), message, help: "" });
+        let pattern = pattern.inner();
+        if call.func_name != "matches" || large == MOST_LARGE {
+            return;
         }
+        let mut built = RegexBuilder::new(pattern).size_limit(SMALL_PATTERN).build();
+        if let Err(regex::Error::CompiledTooBig(_)) = built {
+            large += 1;
+            // As it is evaluated.
+            built = Regex::new(pattern);
+        }
+        let (message, help) = match built {
+            Ok(_) => return,
+            Err(regex::Error::CompiledTooBig(_)) => (
+                format!("`{pattern}` is too large a regular expression"),
+                "repeat less: a count multiplies what it repeats",
+            ),
+            Err(_) => {
+                (format!("`{pattern}` is no regular expression"), "see https://docs.rs/regex/latest/regex/#syntax")
+            }
+        };
+        found.push(Flaw { offset: offsets.at(argument), message, help });
     });
     found
 }

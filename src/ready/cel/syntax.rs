@@ -7,7 +7,7 @@ use ::cel::{ExecutionError, IdedExpr, ParseErrors};
 use serde_json::Value;
 
 use super::library::{FUNCTIONS, TYPES};
-use super::{CompileError, Outcome, Variables};
+use super::{CompileError, Outcome, Variables, words};
 use crate::package::definition::did_you_mean;
 
 /// A field an expression reads.
@@ -57,8 +57,8 @@ pub(super) fn compile_error(text: &str, errors: &ParseErrors) -> CompileError {
     let before: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let rest = text.get(before..).unwrap_or("");
     let within = rest.char_indices().nth(column - 1).map_or(rest.trim_end().len(), |(byte, _)| byte);
-    let message = first.msg.strip_prefix("Syntax error: ").unwrap_or(&first.msg).to_owned();
-    CompileError { message, offset: (before + within).min(text.len()) }
+    let offset = (before + within).min(text.len());
+    CompileError { message: words::plain(&first.msg, text.get(offset..).unwrap_or_default()), offset }
 }
 
 /// What to do about an error, told from what stands where it was found.
@@ -70,10 +70,15 @@ pub(super) fn help(error: &CompileError, text: &str) -> String {
     let rest = text.get(error.offset..).unwrap_or_default();
     let word = rest.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     let help = match (rest.chars().next(), word) {
+        _ if text.trim().is_empty() => "write a condition, such as `object.status.phase == 'Running'`",
         (None, _) => "something is missing at its end, such as a closing bracket",
+        _ if rest.trim().is_empty() => "something is missing at its end, such as a closing bracket",
+        _ if rest.starts_with("&&") || rest.starts_with("||") => "something is missing before it",
         (Some('='), _) => "compare with `==`",
         (Some('&'), _) => "write `&&`",
         (Some('|'), _) => "write `||`",
+        (Some('#'), _) => "a comment begins with `//`",
+        (Some(quote @ ('\'' | '"')), _) if words::is_closed(rest, quote) => "write `\\\\` for a `\\`",
         (Some('\'' | '"'), _) => {
             "close the text with the quote that begins it; if it holds ` #`, where YAML begins a comment, write the \
              expression as a block behind `|`"
@@ -128,6 +133,19 @@ fn qualified_function(target: &IdedExpr, name: &str) -> Option<String> {
     FUNCTIONS.contains(&full.as_str()).then_some(full)
 }
 
+/// What is said of what is no function, and takes other arguments than it has.
+const MACROS: [(&str, &str); 9] = [
+    ("has", "has(…) takes one field, as in `has(object.status.phase)`"),
+    ("all", "all(…) takes a name and a condition, as in `all(c, c.ready)`"),
+    ("exists", "exists(…) takes a name and a condition, as in `exists(c, c.type == 'Ready')`"),
+    ("exists_one", "exists_one(…) takes a name and a condition, as in `exists_one(c, c.type == 'Ready')`"),
+    ("existsOne", "existsOne(…) takes a name and a condition, as in `existsOne(c, c.type == 'Ready')`"),
+    ("filter", "filter(…) takes a name and a condition, as in `filter(c, c.ready)`"),
+    ("map", "map(…) takes a name and a value, as in `map(c, c.type)`"),
+    ("optMap", "optMap(…) takes a name and a value, as in `optMap(v, v.size())`"),
+    ("optFlatMap", "optFlatMap(…) takes a name and an optional value, as in `optFlatMap(v, v.?size)`"),
+];
+
 /// Refuses calls of functions that do not exist: at run time they would be
 /// errors for ever, and a rollout would wait for its timeout.
 pub(super) fn check_functions(tree: &IdedExpr, offsets: &Offsets) -> Result<(), CompileError> {
@@ -138,8 +156,10 @@ pub(super) fn check_functions(tree: &IdedExpr, offsets: &Offsets) -> Result<(), 
         let known = FUNCTIONS.contains(&call.func_name.as_str())
             || call.target.as_ref().is_some_and(|target| qualified_function(target, &call.func_name).is_some());
         if !operator && !known && unknown.is_none() {
-            unknown =
-                Some(CompileError { message: format!("{NO_FUNCTION}{}`", call.func_name), offset: offsets.at(node) });
+            let name = call.func_name.as_str();
+            let taken = MACROS.iter().find(|(macro_name, _)| *macro_name == name);
+            let message = taken.map_or_else(|| format!("{NO_FUNCTION}{name}`"), |(_, taken)| (*taken).to_owned());
+            unknown = Some(CompileError { message, offset: offsets.at(node) });
         }
     });
     unknown.map_or(Ok(()), Err)
