@@ -129,6 +129,11 @@ impl Repository {
         }
     }
 
+    /// The directory that is checked out, if any is.
+    pub fn top(&self) -> Option<&Path> {
+        self.0.workdir()
+    }
+
     /// Whether files differ from the commit that is checked out.
     ///
     /// # Errors
@@ -148,6 +153,15 @@ impl Repository {
     pub fn head(&self) -> Option<String> {
         Some(self.0.head().ok()?.peel_to_commit().ok()?.id().to_string())
     }
+}
+
+/// What is said of a name that is a revision and `what`, a file or directory, as well: whoever
+/// took one of the two would read something else than was meant.
+pub fn is_both(name: &str, what: &str, full: &str) -> String {
+    format!(
+        "`{name}` is a {what} and a revision of the Git repository: write `./{name}` for the {what}, or `{full}` for the \
+         revision"
+    )
 }
 
 /// `main:packages` is a directory of a commit.

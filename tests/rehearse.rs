@@ -426,3 +426,78 @@ fn events_and_their_fields_are_documented() {
     let missing: Vec<&String> = names.iter().filter(|name| !documented.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/rehearse.md does not explain {missing:?}");
 }
+
+/// A repository with one version of a Package committed, and another one in its files.
+fn repository() -> TempDir {
+    let directory = files(&[("packages/shop.yaml", &package("shop", "1.0.0", "", &[("api", "")]))]);
+    let git = git2::Repository::init(directory.path()).unwrap();
+    let mut index = git.index().unwrap();
+    index.add_path(std::path::Path::new("packages/shop.yaml")).unwrap();
+    let tree = git.find_tree(index.write_tree().unwrap()).unwrap();
+    let author = git2::Signature::now("Test", "test@windlass.dev").unwrap();
+    git.commit(Some("refs/heads/v1"), &author, &author, "Change", &tree, &[]).unwrap();
+    std::fs::write(directory.path().join("packages/shop.yaml"), package("shop", "1.1.0", "", &[("api", "")])).unwrap();
+    directory
+}
+
+#[test]
+fn what_runs_before_may_be_a_revision() {
+    let directory = repository();
+    let packages = directory.path().join("packages");
+    let (path, file) = (packages.display().to_string(), packages.join("shop.yaml").display().to_string());
+    for arguments in [[&path, "v1"], [&file, "v1"], [&path, "v1:packages"], [&path, "v1:packages/shop.yaml"]] {
+        let output = rehearse(&[arguments[0], "--from", arguments[1]]);
+        assert!(stdout(&output).contains("upgraded from 1.0.0 to 1.1.0"), "{arguments:?}: {}", stderr(&output));
+    }
+    let elsewhere = files(&[("shop.yaml", &package("shop", "1.1.0", "", &[("api", "")]))]);
+    let elsewhere = elsewhere.path().display().to_string();
+    let new = files(&[]);
+    std::fs::create_dir(directory.path().join("new")).unwrap();
+    let new = new.path().join("gone").display().to_string();
+    let inside = directory.path().join("new").display().to_string();
+    for (arguments, message) in [
+        ([&path, "v9"], "`v9` is neither a directory nor a revision of the Git repository at"),
+        ([&path, new.as_str()], "is neither a directory nor a revision"),
+        ([&path, "v9:packages"], "`v9` is neither a directory nor a revision"),
+        ([&inside, "v1"], "`new` is not in v1: say REV:PATH"),
+        ([&elsewhere, "v1"], "`v1` is no file or directory, and no revision either"),
+        ([&path, "v1:../x"], "leads out of the repository"),
+    ] {
+        let output = rehearse(&[arguments[0], "--from", arguments[1]]);
+        assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_runs_before_is_refused_where_it_is_a_file_and_a_revision() {
+    let directory = repository();
+    std::fs::write(directory.path().join("v1"), package("shop", "1.0.5", "", &[("api", "")])).unwrap();
+    let rehearse = |from: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.current_dir(directory.path()).args(["rehearse", "packages", "--from", from]).output().unwrap()
+    };
+    let output = rehearse("v1");
+    let said = "`v1` is a file and a revision of the Git repository: write `./v1` for the file, or `refs/heads/v1`";
+    assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stdout(&rehearse("./v1")).contains("upgraded from 1.0.5 to 1.1.0"));
+    assert!(stdout(&rehearse("refs/heads/v1")).contains("upgraded from 1.0.0 to 1.1.0"));
+}
+
+#[test]
+fn errors_in_a_revision_are_named_with_it() {
+    let directory = repository();
+    let git = git2::Repository::open(directory.path()).unwrap();
+    let broken = git.blob(package("shop", "1.0.0", "  suspnd: true\n", &[("api", "")]).as_bytes()).unwrap();
+    let mut packages = git.treebuilder(None).unwrap();
+    packages.insert("shop.yaml", broken, 0o100_644).unwrap();
+    let mut top = git.treebuilder(None).unwrap();
+    top.insert("packages", packages.write().unwrap(), 0o040_000).unwrap();
+    let tree = git.find_tree(top.write().unwrap()).unwrap();
+    let author = git2::Signature::now("Test", "test@windlass.dev").unwrap();
+    git.commit(Some("refs/heads/broken"), &author, &author, "Change", &tree, &[]).unwrap();
+    let output = rehearse(&[&directory.path().join("packages").display().to_string(), "--from", "broken"]);
+    assert!(stderr(&output).contains("broken:packages/shop.yaml:"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1));
+}

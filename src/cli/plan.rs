@@ -13,7 +13,7 @@ use super::findings::WHAT_A_PACKAGE_IS;
 use super::{Exit, Streams, charts};
 use crate::api::Engine;
 use crate::chart::Library;
-use crate::git::{GitError, Repository, Revision};
+use crate::git::{GitError, Repository, Revision, is_both};
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::Style;
 use crate::package::tree::{EntryKind, Tree};
@@ -320,8 +320,7 @@ impl<'r> Side<'r> {
     }
 }
 
-/// What is said of a side that is a directory and a revision as well: whoever took one of the
-/// two would compare something else than was meant.
+/// What is said of a side that is a directory and a revision as well.
 fn ambiguous(arguments: &Arguments, compared: &Compared<'_>, opened: Option<&Repository>) -> Option<String> {
     let found;
     let repository = match opened {
@@ -334,12 +333,7 @@ fn ambiguous(arguments: &Arguments, compared: &Compared<'_>, opened: Option<&Rep
     };
     let directories = [compared.from, compared.to].into_iter().filter(|side| compared.is_directory(side));
     let mut both = directories.filter_map(|side| Some((side, repository.full_name(side)?)));
-    both.next().map(|(side, full)| {
-        format!(
-            "`{side}` is a directory and a revision of the Git repository: write `./{side}` for the directory, or `{full}` \
-             for the revision"
-        )
-    })
+    both.next().map(|(side, full)| is_both(side, "directory", &full))
 }
 
 /// What is not committed is not in a revision: said where somebody may think so.

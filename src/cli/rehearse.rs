@@ -1,5 +1,7 @@
 //! `windlass rehearse`.
 
+mod before;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use crate::api::Engine;
 use crate::package::check::{Options, check};
 use crate::package::diagnostic::Style;
 use crate::package::duration::GoDuration;
-use crate::package::load::NamespaceRule;
+use crate::package::load::{Loaded, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::rehearse::play::{End, play};
 use crate::rehearse::report;
@@ -26,6 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   windlass rehearse packages/                             a first installation
   windlass rehearse v2/ --from v1/                        the upgrade that one commit makes
+  windlass rehearse packages/ --from main                 what the working tree makes of it
   windlass rehearse v2/ --from v1/ --fail api             … and a release that fails
   windlass rehearse v2/ --from v1/ --fail api --fail api@rollback
   windlass rehearse v2/ --from v1/ --slow api=20m --restart-at 12
@@ -57,9 +60,9 @@ pub struct Arguments {
     /// as they are committed.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The Packages as they run before; without it nothing is installed. What is not in PATH any
-    /// more is uninstalled.
-    #[arg(long, value_name = "PATH")]
+    /// The Packages as they run before: files, a Git revision, which has them at the same PATH, or
+    /// REV:PATH; without it nothing is installed. What is not in PATH any more is uninstalled.
+    #[arg(long, value_name = "PATH|REV")]
     from: Option<PathBuf>,
     /// Engine of the Packages that name none [default: flux].
     #[arg(long)]
@@ -102,11 +105,19 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "error: standard input can be read only once")?;
         return Ok(Exit::Usage);
     }
+    let rule = NamespaceRule::Default(Namespace::parse("default")?);
     let before = match &arguments.from {
-        Some(from) => read_packages(std::slice::from_ref(from), arguments, 1, streams)?,
+        Some(from) => match before::read(from, &arguments.paths, &rule, streams)? {
+            Ok(loaded) => compiled(loaded, std::slice::from_ref(from), arguments, 1, streams)?,
+            Err(message) => {
+                writeln!(streams.stderr, "error: {message}")?;
+                return Ok(Exit::Usage);
+            }
+        },
         None => Some(Vec::new()),
     };
-    let after = read_packages(&arguments.paths, arguments, 2, streams)?;
+    let loaded = paths::read(&arguments.paths, &rule, streams)?;
+    let after = compiled(loaded, &arguments.paths, arguments, 2, streams)?;
     let (Some(before), Some(after)) = (before, after) else { return Ok(Exit::Findings) };
     let nodes = usize::from(arguments.nodes);
     let scene = Scene { before, after, restart_at: arguments.restart_at, nodes, ..Scene::default() };
@@ -146,15 +157,14 @@ fn explore(scene: &Scene, arguments: &Arguments, streams: &mut Streams<'_>) -> a
     Ok(if found.is_sound() { Exit::Ok } else { Exit::Findings })
 }
 
-/// The Packages of some paths; `None` if there are errors, which are shown.
-fn read_packages(
+/// The Packages of what was read; `None` if there are errors, which are shown.
+fn compiled(
+    mut loaded: Loaded,
     paths: &[PathBuf],
     arguments: &Arguments,
     commit: u32,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Vec<Compiled>>> {
-    let rule = NamespaceRule::Default(Namespace::parse("default")?);
-    let mut loaded = paths::read(paths, &rule, streams)?;
     let engine = arguments.engine.map_or(Engine::Flux, Engine::from);
     let found = check(&loaded, &Options { engine: Some(engine), ..Options::default() })?;
     loaded.diagnostics.extend(found);
