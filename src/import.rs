@@ -9,6 +9,7 @@ pub mod helmfile;
 pub mod kubepkg;
 mod note;
 mod package_source;
+mod place;
 mod set;
 mod sound;
 mod values;
@@ -26,6 +27,8 @@ use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
 use crate::package::{structure, yaml};
 
+pub use place::Written;
+
 pub use note::{Note, NoteGroup, Severity, grouped};
 
 /// Namespace of imported Packages where neither the caller nor the input names one.
@@ -40,6 +43,8 @@ pub struct Document {
     pub origin: String,
     /// Its content.
     pub value: Value,
+    /// Where it is in its file, if that is known.
+    pub written: Option<Written>,
 }
 
 impl Document {

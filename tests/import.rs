@@ -33,7 +33,7 @@ fn documents(text: &str) -> Vec<Document> {
     let parsed = yaml::parse(text);
     assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
     let values = parsed.documents.iter().map(yaml::Node::to_value);
-    values.map(|value| Document { origin: "input.yaml".into(), value }).collect()
+    values.map(|value| Document { origin: "input.yaml".into(), value, written: None }).collect()
 }
 
 fn import(format: Format, text: &str, namespace: Option<&str>) -> Imported {
@@ -511,4 +511,37 @@ fn what_validate_would_refuse_is_said_at_once(#[case] format: &str, #[case] text
     assert_eq!(imported.status.code(), Some(1), "{said}");
     assert!(said.contains("error: the integer 18446744073709551615 is beyond 64 bits signed (WL018)"), "{said}");
     windlass(root.path()).args(["validate", "out"]).assert().code(1);
+}
+
+/// What cannot be read is named as an editor jumps to it.
+#[rstest]
+#[case::release(
+    "flux",
+    "apiVersion: v1\nkind: List\nitems:\n- apiVersion: helm.toolkit.fluxcd.io/v2\n  kind: HelmRelease\n  metadata: \
+     {name: a, namespace: b}\n  spec:\n    chart: {spec: {chart: 7}}\n",
+    "input.yaml:8:27"
+)]
+#[case::application(
+    "argo",
+    "# first\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec: {source: [x]}\n",
+    "input.yaml:6:8"
+)]
+#[case::component(
+    "kubepkg",
+    "apiVersion: kubepkg.dev/v1\nkind: PackageSource\nmetadata: {name: a}\nspec:\n  version: 1.0.0\n  variants:\n  - \
+     name: default\n    components:\n    - name: b\n      path: c\n      install: {phase: Never}\n",
+    "at input.yaml:11:24"
+)]
+#[case::helmfile("helmfile", "releases:\n- name: a\n  chart: [x]\n", "input.yaml:3:3")]
+fn a_field_of_a_wrong_type_is_named_with_its_place(#[case] format: &str, #[case] text: &str, #[case] place: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("input.yaml"), text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .current_dir(directory.path())
+        .args(["import", format, "input.yaml", "--version", "1.0.0"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(place), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
 }

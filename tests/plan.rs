@@ -1005,3 +1005,24 @@ fn a_file_that_was_not_fetched_is_told_with_what_fetches_it() {
     assert!(said.contains("main:shop.yaml") && said.contains("git fetch --refetch --no-filter"), "{said}");
     assert_eq!(output.status.code(), Some(3));
 }
+
+/// Its Chart.yaml may say the same as before: what stands for the chart is its directory.
+#[test]
+fn a_chart_whose_directory_is_renamed_is_refused_in_these_words() {
+    let repository = Repository::bare();
+    repository.commit("from", &chart_files("flux", "1.0.0", ""));
+    let package = "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {name: shop}\nspec:\n  version: 1.0.0\n  \
+                   engine: flux\n  sourceRef: {kind: GitRepository, name: it}\n  components:\n  - {name: api, path: PATH, \
+                   chartVersion: 1.0.0}\n";
+    let chart = "apiVersion: v2\nname: api\nversion: 1.0.0\n";
+    let moved = |path: &str| {
+        let (package, chart_file) = (package.replace("PATH", path), format!("{path}/Chart.yaml"));
+        repository.commit("to", &[("shop.yaml", File::Text(&package)), (&chart_file, File::Text(chart))]);
+        repository.plan(&["from", "to"])
+    };
+    let output = moved("charts/web");
+    assert!(stdout(&output).contains("gets its chart from a directory of another name"), "{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(1));
+    let output = moved("charts/elsewhere/api");
+    assert_eq!(output.status.code(), Some(CHANGES), "{}", stdout(&output));
+}

@@ -5,6 +5,7 @@ mod helmfiles;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde_json::Value;
@@ -13,7 +14,8 @@ use super::directory::Directory;
 use super::{Exit, Streams, output, paths};
 use crate::api::Package;
 use crate::import::{
-    DEFAULT_NAMESPACE, Document, Imported, Lookup, Options, Severity, argo, cozystack, flux, grouped, helmfile, kubepkg,
+    DEFAULT_NAMESPACE, Document, Imported, Lookup, Options, Severity, Written, argo, cozystack, flux, grouped,
+    helmfile, kubepkg,
 };
 use crate::package::definition::RelativePath;
 use crate::package::diagnostic::{Report, Style, write_text};
@@ -138,20 +140,28 @@ fn import(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Op
 fn read(from: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Option<Vec<Document>>> {
     let loaded = paths::read(from, &NamespaceRule::Default(Namespace::parse(DEFAULT_NAMESPACE)?), streams)?;
     let failed = loaded.has_errors();
-    let origin = |source: usize| loaded.sources.get(source).map_or("", Source::path);
+    let texts: Vec<Arc<str>> = loaded.sources.iter().map(|source| source.text().into()).collect();
+    let document = |source: usize, value: Value, start: usize, pointer: String| Document {
+        origin: loaded.sources.get(source).map_or("", Source::path).to_owned(),
+        value,
+        written: texts.get(source).map(|text| Written { text: Arc::clone(text), start, pointer }),
+    };
     let mut documents = Vec::new();
     for other in &loaded.others {
-        let items = if other.kind == "List" { other.value["items"].as_array() } else { None };
-        let values = items.map_or(std::slice::from_ref(&other.value), Vec::as_slice);
-        let origin = origin(other.source);
-        documents.extend(values.iter().map(|value| Document { origin: origin.to_owned(), value: value.clone() }));
+        let (source, start) = (other.source, other.span.start);
+        match other.value["items"].as_array().filter(|_| other.kind == "List") {
+            Some(items) => documents.extend(
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(at, item)| document(source, item.clone(), start, format!("/items/{at}"))),
+            ),
+            None => documents.push(document(source, other.value.clone(), start, String::new())),
+        }
     }
-    documents.extend(
-        loaded
-            .packages
-            .iter()
-            .map(|package| Document { origin: origin(package.source).to_owned(), value: package.root.to_value() }),
-    );
+    documents.extend(loaded.packages.iter().map(|package| {
+        document(package.source, package.root.to_value(), package.root.locate("").start, String::new())
+    }));
     let report = Report::new(loaded.sources, loaded.diagnostics);
     if !report.diagnostics.is_empty() {
         let style = if streams.color_stderr { Style::Colored } else { Style::Plain };

@@ -124,7 +124,7 @@ fn add(imported: &mut Imported, applications: &mut Vec<Application>, document: &
         Err(error) => {
             let name = document.text("/metadata/name");
             let message = format!("left out, since Application {name} cannot be read: {error}");
-            imported.error(&document.origin, message);
+            imported.error(document.place(&error), message);
         }
     }
 }

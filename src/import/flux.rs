@@ -104,7 +104,8 @@ fn read_release(imported: &mut Imported, document: &Document, key: &Key) -> Opti
             Some(Release { name: object.metadata.name, spec: object.spec, ignored })
         }
         Err(error) => {
-            imported.error(&document.origin, format!("left out, since HelmRelease {key} cannot be read: {error}"));
+            imported
+                .error(document.place(&error), format!("left out, since HelmRelease {key} cannot be read: {error}"));
             None
         }
     }

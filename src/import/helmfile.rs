@@ -11,13 +11,15 @@ mod package;
 mod values;
 mod wire;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use self::needs::Id;
 use self::wire::{Hook, Repository, State};
 use super::values::merge;
 use super::wire::{Ignored, read};
-use super::{Imported, Options, Severity};
+use super::{Document, Imported, Options, Severity, Written};
 use crate::package::source::Source;
 use crate::package::yaml::{self, Ambiguity, Content, Node, ambiguity, plainly};
 
@@ -54,7 +56,7 @@ pub fn import(files: &[Source], options: &Options<'_>) -> Imported {
     let mut is_whole = true;
     for file in files {
         match documents(&mut imported, file) {
-            Some(documents) => states.extend(documents.into_iter().map(|state| (file.path(), state))),
+            Some(documents) => states.extend(documents),
             None => is_whole = false,
         }
     }
@@ -62,14 +64,18 @@ pub fn import(files: &[Source], options: &Options<'_>) -> Imported {
         return imported;
     }
     let (mut helmfiles, mut releases) = (Vec::new(), Vec::new());
-    for (origin, value) in states {
-        match read::<State>(&without_nothings(value)) {
+    for mut document in states {
+        document.value = without_nothings(document.value);
+        match read::<State>(&document.value) {
             Ok((state, unread)) => {
-                let (file, mut found) = helmfile(&mut imported, origin, state, &unread, helmfiles.len());
+                let (file, mut found) = helmfile(&mut imported, &document, state, &unread, helmfiles.len());
                 helmfiles.push(file);
                 releases.append(&mut found);
             }
-            Err(error) => imported.error(origin, format!("left out, since it cannot be read as a helmfile: {error}")),
+            Err(error) => {
+                let message = format!("left out, since it cannot be read as a helmfile: {error}");
+                imported.error(document.place(&error), message);
+            }
         }
     }
     if releases.is_empty() {
@@ -85,7 +91,7 @@ pub fn import(files: &[Source], options: &Options<'_>) -> Imported {
 
 /// The helmfiles in a file: one, whose documents are laid over each other, or each
 /// document of what `helmfile build` has printed. `None` if it is not readable.
-fn documents(imported: &mut Imported, file: &Source) -> Option<Vec<Value>> {
+fn documents(imported: &mut Imported, file: &Source) -> Option<Vec<Document>> {
     let parsed = yaml::parse(file.text());
     let values: Vec<Value> = parsed.documents.iter().map(Node::to_value).filter(|value| !value.is_null()).collect();
     let is_built = values.iter().any(|value| value.get("filepath").is_some());
@@ -114,7 +120,16 @@ fn documents(imported: &mut Imported, file: &Source) -> Option<Vec<Value>> {
         return None;
     }
     if is_built || values.len() < 2 {
-        return Some(values);
+        let text: Arc<str> = file.text().into();
+        let written =
+            |root: &Node| Written { text: Arc::clone(&text), start: root.locate("").start, pointer: String::new() };
+        let read = parsed.documents.iter().map(|root| (root, root.to_value())).filter(|(_, value)| !value.is_null());
+        let document = |(root, value): (&Node, Value)| Document {
+            origin: file.path().to_owned(),
+            value,
+            written: Some(written(root)),
+        };
+        return Some(read.map(document).collect());
     }
     let message = format!("its {} YAML documents are laid over each other, lists one behind the other", values.len());
     imported.warn(file.path(), message);
@@ -122,7 +137,7 @@ fn documents(imported: &mut Imported, file: &Source) -> Option<Vec<Value>> {
     for value in values {
         lay_over(&mut whole, value);
     }
-    Some(vec![Value::Object(whole)])
+    Some(vec![Document { origin: file.path().to_owned(), value: Value::Object(whole), written: None }])
 }
 
 /// Says which words helmfile, a reader of YAML 1.2, may take for something else
@@ -185,11 +200,12 @@ fn without_nothings(mut state: Value) -> Value {
 
 fn helmfile(
     imported: &mut Imported,
-    origin: &str,
+    document: &Document,
     state: State,
     unread: &[Ignored],
     position: usize,
 ) -> (Helmfile, Vec<Release>) {
+    let origin = document.origin.as_str();
     let is_built = state.filepath.is_some();
     let directory = |path: &str| path.rsplit_once('/').map(|(directory, _)| directory.to_owned());
     let stated = state.filepath.as_deref().and_then(directory);
@@ -204,13 +220,13 @@ fn helmfile(
     tell_of_parts(imported, origin, &state, is_built);
     hooks(imported, origin, &state.hooks);
     let mut releases = Vec::new();
-    for value in &state.releases {
+    for (at, value) in state.releases.iter().enumerate() {
         match read::<wire::Release>(value) {
             Ok((spec, ignored)) => releases.push(release(&state, spec, ignored, position)),
             Err(error) => {
                 let name = value.get("name").and_then(Value::as_str).unwrap_or("without a name");
                 let message = format!("release {name} is left out, since it cannot be read: {error}");
-                imported.error(origin, message);
+                imported.error(document.place_below(&format!("/releases/{at}"), &error), message);
             }
         }
     }

@@ -126,20 +126,21 @@ pub(super) fn import(group: &str, documents: &[Document], options: &Options<'_>)
             continue;
         }
         match read::<SourceDocument>(&document.value) {
-            Ok((source, ignored)) => sources.push((source, ignored)),
-            Err(error) => imported.error(&document.origin, format!("no {group} PackageSource: {error}")),
+            Ok((source, ignored)) => sources.push((document, source, ignored)),
+            Err(error) => imported.error(document.place(&error), format!("no {group} PackageSource: {error}")),
         }
     }
-    let namespace = namespace(&sources.iter().map(|(source, _)| &source.spec).collect::<Vec<_>>(), options);
+    let namespace = namespace(&sources.iter().map(|(_, source, _)| &source.spec).collect::<Vec<_>>(), options);
     if sources.is_empty() {
         imported.error(group, format!("there is no PackageSource of {group} in the input"));
     } else if options.namespace.is_none() && namespace == DEFAULT_NAMESPACE {
         imported.warn(group, format!("the Packages are in namespace {namespace}: give -n to say another one"));
     }
-    for (source, ignored) in sources {
+    for (document, source, ignored) in sources {
         let name = source.metadata.name.clone();
         report_ignored(&mut imported, &name, &ignored);
-        Translation { imported: &mut imported, options, name: &name, namespace: &namespace }.source(source.spec);
+        Translation { imported: &mut imported, options, document, name: &name, namespace: &namespace }
+            .source(source.spec);
     }
     imported
 }
@@ -196,17 +197,17 @@ fn report_ignored(imported: &mut Imported, package: &str, ignored: &[Ignored]) {
     }
 }
 
-/// The first component of a variant that cannot be read, and why.
-fn unreadable(variant: &Value) -> Option<(&str, Unreadable)> {
-    let components = variant["components"].as_array().into_iter().flatten();
+/// The first component of a variant that cannot be read, with its position, and why.
+fn unreadable(variant: &Value) -> Option<(usize, &str, Unreadable)> {
+    let mut components = variant["components"].as_array().into_iter().flatten().enumerate();
     components
-        .filter_map(|component| Some((component["name"].as_str()?, read::<WireComponent>(component).err()?)))
-        .next()
+        .find_map(|(at, component)| Some((at, component["name"].as_str()?, read::<WireComponent>(component).err()?)))
 }
 
 struct Translation<'a, 'o> {
     imported: &'a mut Imported,
     options: &'a Options<'o>,
+    document: &'a Document,
     name: &'a str,
     namespace: &'a str,
 }
@@ -251,7 +252,7 @@ impl Translation<'_, '_> {
             None => names.iter().position(|name| *name == DEFAULT_VARIANT).or((!names.is_empty()).then_some(0)),
         };
         let listed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let Some((chosen, name)) = position.and_then(|at| Some((variants.get(at)?, names.get(at)?))) else {
+        let Some((at, chosen, name)) = position.and_then(|at| Some((at, variants.get(at)?, names.get(at)?))) else {
             let asked = asked.map_or_else(|| "left out, since".to_owned(), |asked| format!("no variant {asked}:"));
             self.imported.error(self.name, format!("{asked} its variants are: {listed}"));
             return None;
@@ -276,13 +277,18 @@ impl Translation<'_, '_> {
             }
             Err(error) => {
                 match unreadable(chosen) {
-                    Some((component, error)) => {
+                    Some((position, component, error)) => {
+                        let part = format!("/spec/variants/{at}/components/{position}");
+                        let place = self.document.place_below(&part, &error);
                         let subject = format!("{}/{component}", self.name);
-                        let message = format!("the package is left out, since this component cannot be read: {error}");
+                        let message = format!(
+                            "the package is left out, since this component cannot be read: {error}, at {place}"
+                        );
                         self.imported.error(subject, message);
                     }
                     None => {
-                        let message = format!("left out, since variant {name} cannot be read: {error}");
+                        let place = self.document.place_below(&format!("/spec/variants/{at}"), &error);
+                        let message = format!("left out, since variant {name} cannot be read: {error}, at {place}");
                         self.imported.error(self.name, message);
                     }
                 }

@@ -8,11 +8,11 @@ use super::history::History;
 use super::live::Live;
 use super::release;
 use super::snapshot::{Peer, Required, RevisionView, Snapshot};
-use super::wanted::Wanted;
+use super::wanted::{Identity, Wanted};
 use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{Blocker, Claim, Reason};
 use crate::engine::ObjectKey;
-use crate::package::definition::{Definition, Requirement};
+use crate::package::definition::{ChartSource, Definition, Requirement};
 use crate::package::names::PackageName;
 use crate::package::range::Range;
 use crate::package::version::Version;
@@ -132,14 +132,20 @@ fn refuse_downgrade(definition: &Definition, history: &History<'_>, verified: &R
 /// Another namespace, release name or chart name for a component that runs.
 fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
     for replacement in wanted.replacements(snapshot) {
-        let allowed = definition.components.iter().any(|c| c.name.as_str() == replacement.component && c.replace);
-        if !allowed {
-            let message = format!(
-                "component `{}` gets another {}: that uninstalls and installs it; set install.replace if that is meant",
-                replacement.component, replacement.what
-            );
-            return Err(Held::refused(Reason::InvalidSpec, message));
+        let component = definition.components.iter().find(|c| c.name.as_str() == replacement.component);
+        if component.is_some_and(|component| component.replace) {
+            continue;
         }
+        let at_a_path = component.is_some_and(|component| matches!(component.chart, ChartSource::Path(_)));
+        let (name, remedy) = (&replacement.component, "set install.replace if that is meant");
+        let message = match replacement.what {
+            Identity::ChartName if at_a_path => format!(
+                "component `{name}` gets its chart from a directory of another name, which stands for another chart: that \
+                 uninstalls and installs it; keep the last part of its path, or {remedy}"
+            ),
+            what => format!("component `{name}` gets another {what}: that uninstalls and installs it; {remedy}"),
+        };
+        return Err(Held::refused(Reason::InvalidSpec, message));
     }
     Ok(())
 }

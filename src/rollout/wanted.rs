@@ -1,6 +1,7 @@
 //! What the spec asks for, in the form of a revision.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -81,11 +82,30 @@ impl Origin {
     }
 }
 
+/// What the identity of a release consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Identity {
+    ReleaseName,
+    Namespace,
+    /// Of a chart at a path: the last part of that.
+    ChartName,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::ReleaseName => "release name",
+            Self::Namespace => "namespace",
+            Self::ChartName => "chart name",
+        })
+    }
+}
+
 /// A component whose release gets another identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Replacement {
     pub component: String,
-    pub what: &'static str,
+    pub what: Identity,
 }
 
 impl Wanted {
@@ -221,19 +241,20 @@ fn is_elsewhere(recorded: &RecordedComponent, wanted: Option<&Origin>) -> bool {
 }
 
 /// In what the identity of a release differs from what is recorded.
-pub(crate) fn difference(wanted: &RecordedComponent, recorded: &RecordedComponent) -> Option<&'static str> {
+pub(crate) fn difference(wanted: &RecordedComponent, recorded: &RecordedComponent) -> Option<Identity> {
     if wanted.release.name != recorded.release.name {
-        Some("release name")
+        Some(Identity::ReleaseName)
     } else if wanted.release != recorded.release {
-        Some("namespace")
+        Some(Identity::Namespace)
     } else if base_name(&wanted.chart_name) != base_name(&recorded.chart_name) {
-        Some("chart name")
+        Some(Identity::ChartName)
     } else {
         None
     }
 }
 
-/// A chart directory is named like its chart; the way there may change.
+/// A chart directory is named like its chart, as `helm lint` has it: what its Chart.yaml says
+/// is not known before the engine has fetched it. The way there may change.
 fn base_name(chart: &str) -> &str {
     chart.rsplit('/').next().unwrap_or(chart)
 }

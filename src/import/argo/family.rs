@@ -112,7 +112,7 @@ mod tests {
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
             "metadata": {"name": name, "annotations": annotations}, "spec": {"source": source},
         });
-        Application::read(&Document { origin: origin.to_owned(), value }).unwrap()
+        Application::read(&Document { origin: origin.to_owned(), value, written: None }).unwrap()
     }
 
     fn child(origin: &str, name: &str) -> Application {

@@ -142,7 +142,9 @@ impl ChartFinder<'_, '_> {
                 Some(object.spec)
             }
             Err(error) => {
-                self.imported.error(self.subject, format!("has no chart, since {kind} {key} cannot be read: {error}"));
+                let place = document.place(&error);
+                let message = format!("has no chart, since {kind} {key} cannot be read: {error}, at {place}");
+                self.imported.error(self.subject, message);
                 None
             }
         }
