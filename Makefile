@@ -10,6 +10,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 examples: ## rehearse the upgrade of each example on both engines, check them, translate them into target/examples
+	@echo "building windlass, minutes the first time"
 	$(CARGO) build --quiet
 	@for example in examples/*/; do for engine in flux argo; do \
 	  echo "$$example on $$engine"; \
@@ -53,6 +54,7 @@ deny: ## licences, duplicates and sources of the dependencies
 	cargo-deny --all-features check licenses bans sources
 
 generate: ## write manifests/crds, the editor schema and docs/package.md from the types, the pictures, and the chart's copy of the manifests
+	@echo "building windlass, minutes the first time"
 	$(CARGO) build --quiet
 	target/debug/windlass crds > manifests/crds/windlass.dev.yaml
 	target/debug/windlass crds --json-schema > manifests/schema/package.schema.json
@@ -71,6 +73,7 @@ generate: ## write manifests/crds, the editor schema and docs/package.md from th
 PROFILE ?= release
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 static: ## one binary that needs no library of the system; PROFILE=dist for the smallest
+	@echo "building the static, optimised windlass: minutes where sources have changed"
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --quiet --locked --bin windlass --profile $(PROFILE) --target $(HOST) --target-dir target/static
 
 static-path: ## where `static` puts it

@@ -185,7 +185,11 @@ fn run_tests() -> ExitCode {
         processes::what_comes_after_the_end_leaves_nothing,
         processes::nothing_is_left_when_the_bench_is_killed,
     ];
-    let measures: [(&str, fn()); 3] = [
+    let measures: [(&str, fn()); 4] = [
+        (
+            "the_logs_of_the_last_failed_runs_are_kept",
+            support::kept::measure::the_logs_of_the_last_failed_runs_are_kept,
+        ),
         (
             "a_budget_that_was_larger_once_admits_nothing_later",
             story::measure::a_budget_that_was_larger_once_admits_nothing_later,

@@ -16,6 +16,7 @@ use super::control_plane::ControlPlane;
 use super::flux::{self, Flux};
 use super::git::Repository;
 use super::http::{self, HttpServer};
+use super::kept;
 use super::nodes::Nodes;
 use super::processes::{Process, Processes, Program};
 use super::tools::{Tools, repository};
@@ -31,7 +32,7 @@ pub struct Options {
     pub test_limit: Duration,
     /// The same for those that are not part of CI.
     pub long_test_limit: Duration,
-    /// Where logs are kept when a test failed.
+    /// Where logs are kept when a test failed, in a directory per run.
     pub kept_logs: PathBuf,
 }
 
@@ -119,11 +120,10 @@ impl Bench {
 
     /// Ends all programs and removes the directory.
     pub fn stop(&self, failed: bool) {
-        let kept = &self.options.kept_logs;
-        std::fs::remove_dir_all(kept).ok();
-        self.processes.shut_down(failed.then(|| kept.clone()));
+        let kept = failed.then(|| kept::make_room(&self.options.kept_logs, &kept::name_of_this_run()));
+        self.processes.shut_down(kept.clone());
         say_where_the_time_went(self.started.elapsed());
-        if failed {
+        if let Some(kept) = kept {
             eprintln!("bench: logs are kept in {}", kept.display());
         }
     }
@@ -288,6 +288,8 @@ async fn end_on_signal(processes: Processes) {
         _ = terminate.recv() => 143,
         _ = hang_up.recv() => 129,
     };
+    // What tests say from here on is a consequence.
+    std::panic::set_hook(Box::new(|_| {}));
     eprintln!("\nbench: interrupted, ending all programs");
     processes.shut_down(None);
     std::process::exit(code);

@@ -14,6 +14,7 @@ pub mod flux;
 pub mod git;
 pub mod hand;
 pub mod http;
+pub mod kept;
 pub mod nodes;
 pub mod ports;
 pub mod processes;
