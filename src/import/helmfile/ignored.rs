@@ -13,18 +13,24 @@ pub(super) fn report(imported: &mut Imported, subject: &str, ignored: &[Ignored]
 }
 
 fn why(top: &str, field: &str) -> (Severity, &'static str) {
-    match top {
+    if let Some(reason) = lost(top) {
+        return (Severity::Error, reason);
+    }
+    (Severity::Warning, done_otherwise(top, field))
+}
+
+/// Why a field that what is installed depends on cannot be carried over.
+fn lost(top: &str) -> Option<&'static str> {
+    Some(match top {
         "strategicMergePatches"
         | "jsonPatches"
         | "transformers"
         | "dependencies"
         | "forceNamespace"
         | "postRenderer"
-        | "postRendererArgs" => {
-            (Severity::Error, "it changes what is installed, and Packages have no such field: put it into the chart")
-        }
+        | "postRendererArgs" => "it changes what is installed, and Packages have no such field: put it into the chart",
         "username" | "password" | "registryConfig" => {
-            (Severity::Error, "put the credentials into a Secret beside the Package, and its name into chart.secretRef")
+            "put the credentials into a Secret beside the Package, and its name into chart.secretRef"
         }
         "caFile"
         | "certFile"
@@ -33,31 +39,30 @@ fn why(top: &str, field: &str) -> (Severity, &'static str) {
         | "skipTLSVerify"
         | "insecureSkipTLSVerify"
         | "plainHttp"
-        | "managed" => (Severity::Error, "the source of the Package's charts is made without it"),
-        "verify" | "keyring" | "verifyTemplate" => {
-            (Severity::Error, "signatures are not checked; chart.digest pins what is installed")
-        }
+        | "managed" => "the source of the Package's charts is made without it",
+        "verify" | "keyring" | "verifyTemplate" => "signatures are not checked; chart.digest pins what is installed",
         "inherit" | "defaultInherit" | "valuesTemplate" | "setTemplate" | "installedTemplate" | "conditionTemplate"
-        | "waitTemplate" => (Severity::Error, "import what `helmfile build --embed-values` prints"),
-        "env" => (Severity::Error, "a Package reads no environment: write it into values"),
-        "valuesPathPrefix" => (Severity::Error, "write the whole path of each values file"),
-        "reuseValues" => (Severity::Error, "a release has the values that are written, and no others"),
+        | "waitTemplate" => "import what `helmfile build --embed-values` prints",
+        "env" => "a Package reads no environment: write it into values",
+        "valuesPathPrefix" => "write the whole path of each values file",
+        "reuseValues" => "a release has the values that are written, and no others",
         "args" | "syncArgs" | "devel" | "kubeVersion" | "apiVersions" => {
-            (Severity::Error, "how Helm is called is the same for all releases of Packages")
+            "how Helm is called is the same for all releases of Packages"
         }
-        "skipCRDs" => (Severity::Warning, "an upgrade leaves CRDs as they are; on Flux the install brings them"),
-        "labels" | "commonLabels" => (Severity::Warning, "only helmfile selects releases by them"),
-        "wait" | "waitForJobs" | "waitRetries" | "trackMode" | "trackTimeout" => {
-            (Severity::Warning, "releases are always waited for")
-        }
-        "atomic" | "rollbackOnFailure" | "cleanupOnFail" => {
-            (Severity::Warning, "what a failure leads to is said by rollback.safe")
-        }
-        "missingFileHandler" | "missingFileHandlerConfig" => {
-            (Severity::Warning, "a file that is not there is an error")
-        }
+        _ => return None,
+    })
+}
+
+/// What stands in for a field that may go.
+fn done_otherwise(top: &str, field: &str) -> &'static str {
+    match top {
+        "skipCRDs" => "an upgrade leaves CRDs as they are; on Flux the install brings them",
+        "labels" | "commonLabels" => "only helmfile selects releases by them",
+        "wait" | "waitForJobs" | "waitRetries" | "trackMode" | "trackTimeout" => "releases are always waited for",
+        "atomic" | "rollbackOnFailure" | "cleanupOnFail" => "what a failure leads to is said by rollback.safe",
+        "missingFileHandler" | "missingFileHandlerConfig" => "a file that is not there is an error",
         _ if field.starts_with("track") || field.starts_with("suppress") || field.starts_with("diff") => {
-            (Severity::Warning, "it is for the output of helmfile")
+            "it is for the output of helmfile"
         }
         "force"
         | "forceConflicts"
@@ -77,12 +82,10 @@ fn why(top: &str, field: &str) -> (Severity, &'static str) {
         | "serverSide"
         | "syncReleaseLabels"
         | "enableDNS"
-        | "updateStrategy" => {
-            (Severity::Warning, "how a release is installed, retried and removed is decided by Windlass")
-        }
+        | "updateStrategy" => "how a release is installed, retried and removed is decided by Windlass",
         "helmBinary" | "kustomizeBinary" | "lockFilePath" | "unitTests" | "description" | "chartPath" => {
-            (Severity::Warning, "it is for helmfile alone")
+            "it is for helmfile alone"
         }
-        _ => (Severity::Warning, "Packages have no such field"),
+        _ => "Packages have no such field",
     }
 }
