@@ -201,6 +201,24 @@ fn repository_and_commit_go_together() {
 }
 
 #[test]
+fn a_revision_that_argo_cd_would_follow_is_told() {
+    let chart = ("charts/one/Chart.yaml", "apiVersion: v2\nname: one\nversion: 3.2.1\n");
+    let directory = files(&[("files.yaml", PATH_PACKAGE), ("app.yaml", PACKAGE), chart]);
+    let notes = |revision: &str, file: &str, mode: &str| {
+        let url = "https://git.example.org/a";
+        let source = ["--engine", "argo", "--repo-url", url, "--revision", revision, "--chart-root", "."];
+        stderr(&render(directory.path(), &[&source[..], &["--mode", mode, file]].concat()).success())
+    };
+    for mode in ["managed", "native", "package"] {
+        let told = notes("main", "files.yaml", mode);
+        assert!(told.contains("note: `main` is no full commit id: Argo CD follows"), "{mode}: {told}");
+        assert!(told.contains("git rev-parse main"), "{mode}: {told}");
+        assert!(!notes(COMMIT, "files.yaml", mode).contains("commit id"), "{mode}");
+    }
+    assert!(!notes("main", "app.yaml", "native").contains("commit id"), "it is used for nothing");
+}
+
+#[test]
 fn paths_take_their_source_from_the_command_line() {
     let chart = ("charts/one/Chart.yaml", "apiVersion: v2\nname: one\nversion: 3.2.1\n");
     let directory = files(&[("app.yaml", PATH_PACKAGE), chart]);

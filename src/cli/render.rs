@@ -12,7 +12,7 @@ use super::{Exit, Streams, findings, output, paths};
 use crate::api::Engine;
 use crate::package::check;
 use crate::package::content::chart_content;
-use crate::package::definition::{Definition, RelativePath, Requirement};
+use crate::package::definition::{ChartSource, Definition, RelativePath, Requirement};
 use crate::package::diagnostic::Severity;
 use crate::package::load::{Loaded, LoadedPackage, NamespaceRule};
 use crate::package::names::Namespace;
@@ -41,7 +41,8 @@ pub struct Arguments {
     /// Git repository of the charts at a path.
     #[arg(long, value_name = "URL", requires = "revision")]
     repo_url: Option<String>,
-    /// Commit of the charts at a path.
+    /// Commit of the charts at a path; with the name of a branch Argo CD would follow it, out of
+    /// order.
     #[arg(long, requires = "repo_url")]
     revision: Option<String>,
     /// Directory that the paths of charts begin at: reads the charts' versions and content.
@@ -179,12 +180,31 @@ fn translate(loaded: Loaded, arguments: &Arguments, root: Option<&Directory>) ->
             (objects, Vec::new())
         }
     };
+    notes.extend(arguments.revision.as_deref().and_then(|revision| follows(revision, &definitions)));
     match loaded.others.len() {
         0 => {}
         1 => notes.push("one manifest that is no Package is left out".to_owned()),
         count => notes.push(format!("{count} manifests that are no Packages are left out")),
     }
     Ok((objects, notes))
+}
+
+/// Argo CD looks up again and again what a name stands for: what is no commit goes on by itself.
+fn follows(revision: &str, packages: &[Definition]) -> Option<String> {
+    let is_commit = matches!(revision.len(), 40 | 64) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let names_it = |package: &Definition| {
+        let sources = package.components.iter().filter_map(|component| match &component.chart {
+            ChartSource::Path(chart) => chart.source.as_ref(),
+            ChartSource::Repository(_) => None,
+        });
+        sources.into_iter().any(|source| source.revision == revision)
+    };
+    (!is_commit && packages.iter().any(names_it)).then(|| {
+        format!(
+            "`{revision}` is no full commit id: Argo CD follows what it stands for, and a release moves whenever that \
+             does, in no order; give the commit (`git rev-parse {revision}`)"
+        )
+    })
 }
 
 /// Said with objects that are meant for the controller's eyes only.
