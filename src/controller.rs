@@ -82,6 +82,8 @@ pub enum ControllerError {
 /// # Errors
 /// See [`ControllerError`]; the process should end then and be started again.
 pub async fn run(config: Config, settings: Settings) -> Result<(), ControllerError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let accounts = Arc::new(Accounts::new(config)?);
     let view = Arc::new(View::new(settings.clone()));
     let queue = Arc::new(Queue::default());
@@ -97,24 +99,39 @@ pub async fn run(config: Config, settings: Settings) -> Result<(), ControllerErr
             tracing::error!(%error, "health and metrics cannot be served");
         }
     });
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut election = settings.lease_namespace.as_deref().map(|namespace| {
         let leases: Api<Lease> = Api::namespaced(accounts.own(), namespace);
         Election::new(leases, settings.lease_name.clone(), settings.identity.clone())
     });
+    let lease = settings.lease_namespace.as_deref().map(|namespace| format!("{namespace}/{}", settings.lease_name));
     let lead = lead(&mut tasks, &mut election, accounts, view, queue, metrics, settings);
     let outcome = tokio::select! {
         outcome = lead => outcome,
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => {
+            shutting_down("SIGTERM", lease.as_deref());
+            Ok(())
+        }
+        _ = interrupt.recv() => {
+            shutting_down("SIGINT", lease.as_deref());
+            Ok(())
+        }
     };
     // Nothing may be written any more when the next process takes over.
     tasks.shutdown().await;
     if let Some(election) = &mut election {
         election.release().await;
     }
+    tracing::info!("ended");
     outcome
+}
+
+/// Says that a signal ends the process, and what it does first.
+fn shutting_down(signal: &str, lease: Option<&str>) {
+    let broken_off = "shutting down: looks under way are broken off, the next process takes them up again";
+    match lease {
+        Some(lease) => tracing::info!(signal, lease, "{broken_off}; the Lease is given up, if it is held"),
+        None => tracing::info!(signal, "{broken_off}"),
+    }
 }
 
 fn start_watches(
