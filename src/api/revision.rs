@@ -198,7 +198,8 @@ pub struct PackageRevisionStatus {
     /// Where the revision stands.
     #[serde(default)]
     pub phase: Phase,
-    /// Why it stands there.
+    /// Why it stands there; while it is tried again, and once a later one took over, what had
+    /// failed before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// Whether every component was verified once. Stays true when the revision

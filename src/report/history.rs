@@ -37,7 +37,7 @@ fn row(revision: &PackageRevision, runs: Option<u64>, now: Timestamp) -> Vec<Str
         moved(&status),
         hooks(&status),
         age::since(revision.metadata.creation_timestamp.as_ref(), now),
-        status.reason.map(|reason| reason.to_string()).unwrap_or_default(),
+        status.reason.map_or_else(|| "-".to_owned(), |reason| reason.to_string()),
         spec.engine.as_str().to_owned(),
         if spec.commit.is_empty() { "-".to_owned() } else { spec.commit.clone() },
     ]

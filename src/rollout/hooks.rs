@@ -193,7 +193,7 @@ fn failure_message(work: &mut Work<'_>, hook: &RecordedComponent) -> String {
     if has_failed(&release) {
         return release.message;
     }
-    format!("hook {} failed; its release is kept for its logs", hook.name)
+    "its release is kept for its logs".to_owned()
 }
 
 fn apply(work: &mut Work<'_>, hook: &RecordedComponent) {

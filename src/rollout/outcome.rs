@@ -180,7 +180,8 @@ fn failed(work: &mut Work<'_>, definition: &Definition) -> (Headline, Open) {
                 keep_trying(work, &name, before.phase);
             }
             let what = if reason == Reason::HookFailed { "hook" } else { "component" };
-            stands_as_told(work, reason, format!("{what} {name}: {message}"), (name, message))
+            let told = if name.is_empty() { message.clone() } else { format!("{what} {name}: {message}") };
+            stands_as_told(work, reason, told, (name, message))
         }
         None => {
             work.event(false, Reason::Progressing, "the failed component became ready after all");
@@ -552,7 +553,6 @@ fn retry(work: &mut Work<'_>) {
         | RevisionPhase::Succeeded
         | RevisionPhase::Superseded => return,
     }
-    work.status.reason = None;
     work.event(false, Reason::Progressing, "another attempt was asked for");
 }
 

@@ -79,7 +79,6 @@ fn try_again(work: &mut Work<'_>) {
         work.put_record(record);
     }
     work.enter(RevisionPhase::Applying);
-    work.status.reason = None;
     work.event(false, Reason::Progressing, "settings were edited: another attempt");
 }
 

@@ -70,7 +70,11 @@ fn transition(work: &Work<'_>, before: &ComponentRecord, now: &ComponentRecord) 
             Some((Reason::Progressing, "goes on".to_owned()))
         }
         State::Queued | State::Progressing | State::Verifying if was(&[State::Waiting]) => {
-            let what = if now.moved { "moves" } else { "is verified again" };
+            let what = match now.moved {
+                true => "moves",
+                false if was_verified(work, &now.name) => "is verified again",
+                false => "is to be verified",
+            };
             Some((Reason::Progressing, at(what)))
         }
         // What neither moved nor stands on what moved has had no turn.
@@ -84,6 +88,16 @@ fn transition(work: &Work<'_>, before: &ComponentRecord, now: &ComponentRecord) 
             None
         }
     }
+}
+
+/// Whether any revision has verified a component.
+fn was_verified(work: &Work<'_>, name: &str) -> bool {
+    let revisions = work.snapshot.revisions.iter();
+    let is_it = |record: &ComponentRecord| record.name == name && record.verified_at.is_some();
+    revisions.into_iter().any(|revision| {
+        let has_it = revision.status.succeeded && revision.component(name).is_some();
+        has_it || revision.status.components.iter().any(is_it)
+    })
 }
 
 fn version_of(work: &Work<'_>, name: &str) -> String {

@@ -12,7 +12,8 @@ use super::snapshot::{RevisionView, Snapshot};
 use super::turn::{Gate, Limits};
 use super::{adopt, canaries, compile, operation, release};
 use crate::api::{
-    Blocker, ComponentRecord, Engine, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase, RolloutRecord,
+    Blocker, ComponentRecord, Engine, HookOutcome, PackageRevisionStatus, Reason, RecordedComponent, RevisionPhase,
+    RolloutRecord,
 };
 use crate::engine::{Manifest, ObjectKey, acting_as, in_place, in_place_back, pinned, pinned_names};
 use crate::package::definition::DEFAULT_TIMEOUT;
@@ -192,6 +193,7 @@ impl<'a> Work<'a> {
         for revision in older.filter(|revision| revision.is_open()) {
             let mut status = revision.status.clone();
             status.phase = RevisionPhase::Superseded;
+            status.reason = status.reason.or_else(|| what_had_failed(revision));
             self.other_records.push(Record {
                 revision: revision.name.clone(),
                 resource_version: revision.resource_version.clone(),
@@ -332,4 +334,16 @@ fn holds(source: &Live, wanted: &Manifest) -> bool {
 /// The time one turn of a revision may take.
 pub(crate) fn timeout_of(revision: &RevisionView) -> Duration {
     GoDuration::parse(&revision.spec.timeout).unwrap_or(DEFAULT_TIMEOUT).get()
+}
+
+/// What had gone wrong in a revision that another one takes over from, so that its history
+/// tells of it.
+fn what_had_failed(revision: &RevisionView) -> Option<Reason> {
+    let failed = |outcome: HookOutcome| matches!(outcome, HookOutcome::Failed | HookOutcome::ToRepeat);
+    if revision.status.hooks.iter().any(|hook| failed(hook.outcome)) {
+        return Some(Reason::HookFailed);
+    }
+    let mut open = revision.status.components.iter().filter(|record| record.verified_at.is_none());
+    let reason = if revision.spec.base.is_some() { Reason::UpgradeFailed } else { Reason::InstallFailed };
+    open.any(|record| !record.last_failure.is_empty()).then_some(reason)
 }

@@ -105,6 +105,53 @@ fn a_hook_of_the_next_version_is_told_what_was_migrated(#[case] engine: Engine) 
     assert_eq!(values["kubepkg"], json!({"fromVersion": "1.0.0", "toVersion": "2.1.0"}));
 }
 
+#[test]
+fn a_retry_that_a_new_commit_takes_over_from_has_failed_by_its_hook() {
+    let mut play = installed(Engine::Flux);
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Hangs, 1000);
+    play.commit("app", spec("2.0.0", true));
+    play.until("app", "HookFailed");
+    play.rehearsal.world.script.behave("migrate", "1.0.0", Outcome::Succeeds, 1000);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Hangs, 1000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    let begun = play.rehearsal.run_until(600_000, |rehearsal| {
+        let key = Key::new("windlass.dev/v1alpha1", "PackageRevision", NAMESPACE, "app-2");
+        rehearsal.world.store.get(&key).is_some_and(|revision| revision["status"]["hooks"][0]["outcome"] == "Succeeded")
+    });
+    assert!(begun, "{}", play.tell());
+    play.commit("app", spec("2.1.0", true));
+    play.until_ready("app");
+    assert_eq!(status_of_revision(&play, 2), ("Superseded".to_owned(), "HookFailed".to_owned()));
+}
+
+/// Phase and reason of a revision of `app`.
+fn status_of_revision(play: &Play, number: u64) -> (String, String) {
+    let key = Key::new("windlass.dev/v1alpha1", "PackageRevision", NAMESPACE, &format!("app-{number}"));
+    let revision = play.object(&key).unwrap_or_else(|| panic!("revision {number} is gone"));
+    let text = |field: &str| revision["status"][field].as_str().unwrap_or_default().to_owned();
+    (text("phase"), text("reason"))
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn an_attempt_that_failed_is_known_once_a_new_commit_has_taken_over(#[case] engine: Engine) {
+    let mut play = installed(engine);
+    play.rehearsal.world.script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    play.commit("app", spec("2.0.0", true));
+    let tried = play.rehearsal.run_until(600_000, |rehearsal| {
+        let key = Key::new("windlass.dev/v1alpha1", "PackageRevision", NAMESPACE, "app-2");
+        let revision = rehearsal.world.store.get(&key);
+        let records = revision.and_then(|revision| revision["status"].pointer("/components").cloned());
+        records
+            .is_some_and(|records| records.as_array().unwrap().iter().any(|record| record.get("lastFailure").is_some()))
+    });
+    assert!(tried, "{}", play.tell());
+    play.commit("app", spec("2.1.0", true));
+    play.until_ready("app");
+    assert_eq!(status_of_revision(&play, 2), ("Superseded".to_owned(), "UpgradeFailed".to_owned()));
+}
+
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]

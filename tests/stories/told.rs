@@ -134,6 +134,24 @@ fn each_transition_of_a_component_is_told_once(#[case] engine: Engine) {
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]
+fn what_was_never_verified_is_not_verified_again(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("a", "1.0.0", Outcome::Hangs, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", pair("1.0.0"));
+    play.rehearsal.run_for(20_000);
+    let mut next = pair("1.0.0");
+    next["version"] = json!("1.0.1");
+    play.commit("app", next);
+    play.rehearsal.run_for(20_000);
+    let told = told(&play);
+    let a: Vec<&str> = told.iter().map(|(_, message)| message.as_str()).collect();
+    assert_eq!(a, ["component a moves (chart 1.0.0)", "component a is to be verified (chart 1.0.0)"]);
+}
+
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
 fn the_way_back_of_each_component_is_told(#[case] engine: Engine) {
     let mut script = Script::default();
     script.behave("b", "2.0.0", Outcome::Fails, 1000);
