@@ -14,7 +14,7 @@ mod table;
 pub mod why;
 pub mod workloads;
 
-use crate::api::{Condition, Package};
+use crate::api::{Condition, HookOutcome, Package};
 
 /// The `Ready` condition of a Package.
 fn ready(package: &Package) -> Option<&Condition> {
@@ -40,6 +40,16 @@ fn unseen(package: &Package) -> &'static str {
         "the controller has not looked at this spec yet"
     } else {
         "the controller has not looked at it yet"
+    }
+}
+
+/// What has become of a hook, in a word.
+fn hook_state(outcome: HookOutcome) -> &'static str {
+    match outcome {
+        HookOutcome::Running => "Running",
+        HookOutcome::Succeeded => "Succeeded",
+        HookOutcome::Failed => "Failed",
+        HookOutcome::ToRepeat => "ToRepeat",
     }
 }
 

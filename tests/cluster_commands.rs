@@ -7,8 +7,8 @@ mod common;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Output};
-use std::sync::{Arc, Mutex};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
 
 use common::{root, text};
 use serde_json::{Value, json};
@@ -21,20 +21,72 @@ const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/shop/applicati
 struct Server {
     kubeconfig: tempfile::TempDir,
     /// Method and path of every request.
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Arc<(Mutex<Vec<String>>, Condvar)>,
+    answers: Arc<Mutex<BTreeMap<String, Value>>>,
+}
+
+/// A command that goes on; killed when dropped.
+struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Running {
+    fn of(server: &Server, arguments: &[&str]) -> Self {
+        let mut command = server.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        Self { child, stdout: BufReader::new(stdout), stderr: BufReader::new(stderr) }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn error_line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Ends it by a signal; what it has printed since.
+    fn end(mut self, signal: &str) -> (String, String) {
+        self.signal(signal);
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        self.child.wait().unwrap();
+        (stdout, stderr)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
 }
 
 impl Server {
     fn answering(answers: &[(&str, Value)]) -> Self {
         let answers: BTreeMap<String, Value> =
             answers.iter().map(|(path, answer)| ((*path).to_owned(), answer.clone())).collect();
+        let answers = Arc::new(Mutex::new(answers));
+        let given = Arc::clone(&answers);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let asked: Arc<(Mutex<Vec<String>>, Condvar)> = Arc::default();
         let seen = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                answer(stream, &answers, &seen);
+                answer(stream, &given, &seen);
             }
         });
         let kubeconfig = tempfile::tempdir().unwrap();
@@ -45,21 +97,37 @@ impl Server {
             "users": [{"name": "u", "user": {}}],
         });
         std::fs::write(kubeconfig.path().join("config"), content.to_string()).unwrap();
-        Self { kubeconfig, asked }
+        Self { kubeconfig, asked, answers }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(arguments).env("KUBECONFIG", self.kubeconfig.path().join("config")).env("NO_COLOR", "1");
+        command.current_dir(root());
+        command
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-        command.args(arguments).env("KUBECONFIG", self.kubeconfig.path().join("config")).env("NO_COLOR", "1");
-        command.current_dir(root()).output().unwrap()
+        self.command(arguments).output().unwrap()
+    }
+
+    fn until_asked(&self, request: &str) {
+        let (asked, news) = &*self.asked;
+        let is_open = |asked: &mut Vec<String>| !asked.iter().any(|known| known == request);
+        drop(news.wait_while(asked.lock().unwrap(), is_open).unwrap());
+    }
+
+    /// From now on.
+    fn answer(&self, path: &str, answer: Value) {
+        self.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
     fn has_written(&self) -> bool {
-        self.asked.lock().unwrap().iter().any(|request| !request.starts_with("GET "))
+        self.asked.0.lock().unwrap().iter().any(|request| !request.starts_with("GET "))
     }
 }
 
-fn answer(stream: TcpStream, answers: &BTreeMap<String, Value>, asked: &Mutex<Vec<String>>) {
+fn answer(stream: TcpStream, answers: &Mutex<BTreeMap<String, Value>>, (asked, news): &(Mutex<Vec<String>>, Condvar)) {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     if reader.read_line(&mut line).unwrap_or(0) == 0 {
@@ -83,18 +151,26 @@ fn answer(stream: TcpStream, answers: &BTreeMap<String, Value>, asked: &Mutex<Ve
     reader.read_exact(&mut body).unwrap();
     let path = target.split('?').next().unwrap_or_default();
     asked.lock().unwrap().push(format!("{method} {path}"));
-    let (code, answer) = match answers.get(path) {
+    news.notify_all();
+    let (code, answer) = match answers.lock().unwrap().get(path) {
         Some(answer) if answer["kind"] == "Status" => (answer["code"].as_u64().unwrap(), answer.clone()),
         Some(answer) => (200, answer.clone()),
         None => (404, status(404, "NotFound", path.rsplit('/').next().unwrap_or_default())),
     };
-    let body = answer.to_string();
+    let is_watch = target.split(['?', '&']).any(|word| matches!(word, "watch=true" | "watch=1"));
+    let body = if is_watch { events(&answer) } else { answer.to_string() };
     let head = format!(
         "HTTP/1.1 {code} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     let mut stream = reader.into_inner();
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+}
+
+/// What a watch tells that begins before anything of a list was there, and ends.
+fn events(list: &Value) -> String {
+    let items = list["items"].as_array().into_iter().flatten();
+    items.map(|item| format!("{}\n", json!({"type": "ADDED", "object": item}))).collect()
 }
 
 fn status(code: u16, reason: &str, name: &str) -> Value {
@@ -161,13 +237,44 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_package_that_never_was_is_not_said_to_be_gone() {
+fn a_package_that_is_not_there_yet_is_waited_for() {
     let server = server(true);
-    let plain = said(&server.run(&["status", "other"]));
-    let (code, stdout, stderr) = said(&server.run(&["status", "other", "--watch"]));
-    assert_eq!((code, stdout.as_str()), (plain.0, ""), "{stderr}");
-    assert_ne!(code, Some(0));
+    let (code, _, stderr) = said(&server.run(&["status", "other"]));
+    assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains("there is no Package shop/other"), "{stderr}");
+    server.answer(PACKAGES, list(Vec::new()));
+    let mut watching = Running::of(&server, &["status", "shop", "--watch"]);
+    assert_eq!(watching.error_line(), "there is no Package shop/shop yet: waiting for it");
+    server.answer(PACKAGES, list(vec![package()]));
+    assert_eq!(watching.line(), "Package:   shop/shop");
+    let (stdout, stderr) = watching.end("KILL");
+    assert!(!stdout.contains("is gone"), "{stdout}");
+    assert!(!stderr.contains("waiting for it"), "it is said once: {stderr}");
+}
+
+#[rstest::rstest]
+#[case::terminated("TERM")]
+#[case::interrupted("INT")]
+fn the_controller_says_that_it_ends(#[case] signal: &str) {
+    let server = Server::answering(&[
+        (
+            "/version",
+            json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0", "gitCommit": "", "gitTreeState": "",
+            "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}),
+        ),
+        (
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+            json!({
+                "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {},
+                "status": {"userInfo": {"username": "it"}},
+            }),
+        ),
+    ]);
+    let controller = Running::of(&server, &["controller", "--listen=127.0.0.1:0", "--lease-namespace=here"]);
+    server.until_asked("GET /version");
+    let (_, log) = controller.end(signal);
+    let name = format!("SIG{signal}");
+    assert!(log.contains(&name) && log.contains("here/windlass") && log.contains("ended"), "{log}");
 }
 
 #[test]

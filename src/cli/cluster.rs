@@ -184,6 +184,24 @@ impl Cluster {
         Ok(revisions)
     }
 
+    /// The revision that a Package is on the way to; `None` if what it runs is what it wants.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    async fn revision_under_way(&self, package: &Package) -> Result<Option<PackageRevision>, RequestError> {
+        let status = package.status.as_ref();
+        let attempted =
+            status.and_then(|status| status.attempted.as_ref().filter(|a| Some(a.revision) != status.revision));
+        let (Some(attempted), Some(name)) = (attempted, &package.metadata.name) else { return Ok(None) };
+        let namespace = package.metadata.namespace.as_deref().unwrap_or(&self.namespace);
+        let api: Api<PackageRevision> = Api::namespaced(self.client.clone(), namespace);
+        match bounded(api.get(&format!("{name}-{}", attempted.revision))).await {
+            Ok(revision) => Ok(Some(revision)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Puts an annotation on a Package.
     ///
     /// # Errors

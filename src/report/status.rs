@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::table::table;
-use super::{SEE_CONTROLLER, age, full_name, is_current, is_looked_at, ready, unseen};
-use crate::api::{ComponentState, ComponentStatus, Package, PackageStatus, RolloutStatus};
+use super::{SEE_CONTROLLER, age, full_name, hook_state, is_current, is_looked_at, ready, unseen};
+use crate::api::{
+    ComponentState, ComponentStatus, Package, PackageRevision, PackageStatus, Reason, RecordedComponent, RolloutStatus,
+};
 
 /// Which columns a list has beside the usual ones.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +43,7 @@ fn row(package: &Package, now: Timestamp) -> Vec<String> {
         package.metadata.name.clone().unwrap_or_default(),
         status.version.clone().unwrap_or_else(|| "-".to_owned()),
         ready(package).map_or_else(|| "-".to_owned(), |ready| ready.status.clone()),
-        progress(&status.components),
+        progress(package, &status),
         summary,
         age::since(package.metadata.creation_timestamp.as_ref(), now),
         package.spec.version.clone(),
@@ -50,19 +52,46 @@ fn row(package: &Package, now: Timestamp) -> Vec<String> {
     ]
 }
 
-/// `3/5`: verified, of all.
-fn progress(components: &[ComponentStatus]) -> String {
-    let done = |component: &&ComponentStatus| {
-        matches!(component.state, ComponentState::Verified | ComponentState::Restored | ComponentState::Removed)
-    };
-    match components.len() {
-        0 => "-".to_owned(),
-        all => format!("{}/{all}", components.iter().filter(done).count()),
+/// `3/5`: verified, of all; `3/5 of 2.0.0` while another version runs.
+fn progress(package: &Package, status: &PackageStatus) -> String {
+    match (status.components.len(), towards(package, status)) {
+        (0, _) => "-".to_owned(),
+        (all, None) => format!("{}/{all}", done(status)),
+        (all, Some(target)) => format!("{}/{all} of {target}", done(status)),
     }
 }
 
-/// Everything the status of one Package says.
-pub fn detail(package: &Package, now: Timestamp) -> String {
+fn done(status: &PackageStatus) -> usize {
+    let is_done = |component: &&ComponentStatus| {
+        matches!(component.state, ComponentState::Verified | ComponentState::Restored | ComponentState::Removed)
+    };
+    status.components.iter().filter(is_done).count()
+}
+
+/// What the components are on the way to, while something else runs: another version, or
+/// another revision of the same.
+fn towards(package: &Package, status: &PackageStatus) -> Option<String> {
+    let (runs, attempted) = (status.revision?, status.attempted.as_ref()?);
+    let goes_back = matches!(
+        ready(package).and_then(|ready| Reason::parse(&ready.reason)),
+        Some(
+            Reason::RollingBack
+                | Reason::RollbackFailed
+                | Reason::UpgradeRolledBack
+                | Reason::RolledBack
+                | Reason::Deleting
+        )
+    );
+    if goes_back || attempted.revision == runs {
+        return None;
+    }
+    let is_other = status.version.as_ref() != Some(&attempted.version);
+    Some(if is_other { attempted.version.clone() } else { format!("revision {}", attempted.revision) })
+}
+
+/// Everything the status of one Package says, with the hooks of the revision that it is on the
+/// way to.
+pub fn detail(package: &Package, under_way: Option<&PackageRevision>, now: Timestamp) -> String {
     let status = package.status.clone().unwrap_or_default();
     let mut text = format!("Package:   {}\n", full_name(package));
     for (name, value) in headers(package, &status) {
@@ -80,9 +109,17 @@ pub fn detail(package: &Package, now: Timestamp) -> String {
         let since = age::since(Some(&ready.last_transition_time), now);
         let _ = writeln!(text, "\nReady is {} ({}) for {since}:\n  {}", ready.status, ready.reason, ready.message);
     }
-    if !status.components.is_empty() {
-        let rows: Vec<Vec<String>> = status.components.iter().map(|component| component_row(component, now)).collect();
+    let hooks = under_way.map(|revision| hook_rows(revision, now)).unwrap_or_default();
+    if !hooks.is_empty() {
         text.push('\n');
+        text.push_str(&table(&["HOOK", "STATE", "FROM", "TO", "SINCE"], &hooks));
+    }
+    if !status.components.is_empty() {
+        let told = ready(package).map(|ready| ready.message.as_str()).unwrap_or_default();
+        let rows: Vec<Vec<String>> =
+            status.components.iter().map(|component| component_row(component, told, now)).collect();
+        text.push('\n');
+        text.push_str(&on_the_way(package, &status));
         text.push_str(&table(&["COMPONENT", "STATE", "CHART", "SINCE", "MESSAGE"], &rows));
     }
     if !status.rollouts.is_empty() {
@@ -115,13 +152,41 @@ fn headers(package: &Package, status: &PackageStatus) -> Vec<(&'static str, Stri
     headers
 }
 
-fn component_row(component: &ComponentStatus, now: Timestamp) -> Vec<String> {
+/// Which version the table of components speaks of, and what runs where one waits.
+fn on_the_way(package: &Package, status: &PackageStatus) -> String {
+    let (Some(target), Some(version)) = (towards(package, status), &status.version) else { return String::new() };
+    let (done, all) = (done(status), status.components.len());
+    format!("{done} of {all} components run {target}; what waits for its turn runs what {version} has installed:\n")
+}
+
+/// The hooks of a revision that have begun, or are to run before its first component.
+fn hook_rows(revision: &PackageRevision, now: Timestamp) -> Vec<Vec<String>> {
+    let (spec, status) = (&revision.spec, revision.status.clone().unwrap_or_default());
+    let has_moved = status.components.iter().any(|component| component.moved);
+    let runs_hooks = !spec.from_version.is_empty() && spec.from_version != spec.version && !has_moved;
+    let row = |hook: &RecordedComponent| {
+        let record = status.hooks.iter().find(|record| record.name == hook.name);
+        let (state, since) = match record {
+            Some(record) => (hook_state(record.outcome), record.finished_at.as_ref().or(record.started_at.as_ref())),
+            None if runs_hooks => ("Waiting", None),
+            None => return None,
+        };
+        let since = since.map_or_else(|| "-".to_owned(), |since| age::since(Some(since), now));
+        Some(vec![hook.name.clone(), state.to_owned(), spec.from_version.clone(), spec.version.clone(), since])
+    };
+    spec.components.iter().filter(|component| component.hook).filter_map(row).collect()
+}
+
+/// `told` is the message of the condition, which says of one component what its row would.
+fn component_row(component: &ComponentStatus, told: &str, now: Timestamp) -> Vec<String> {
+    let message = component.message.clone().unwrap_or_default();
+    let is_told = !message.is_empty() && told.contains(&message);
     vec![
         component.name.clone(),
         format!("{:?}", component.state),
         component.version.clone().unwrap_or_else(|| "-".to_owned()),
         age::since(component.since.as_ref(), now),
-        component.message.clone().unwrap_or_default(),
+        if is_told { "see above".to_owned() } else { message },
     ]
 }
 

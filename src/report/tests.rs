@@ -42,7 +42,7 @@ fn upgrading() -> Package {
         "conditions": condition("Unknown", "Progressing", message),
         "components": [
             {"name": "operator", "state": "Verified", "version": "2.0.0", "since": "2026-01-01T00:09:00Z"},
-            {"name": "db", "state": "Progressing", "version": "2.0.0", "since": "2026-01-01T00:09:30Z", "message": "m"},
+            {"name": "db", "state": "Progressing", "version": "2.0.0", "since": "2026-01-01T00:09:30Z", "message": "HelmRelease/shop-db: Running 'upgrade' action"},
             {"name": "web", "state": "Waiting"},
         ],
     });
@@ -62,15 +62,15 @@ fn found(packages: Vec<Package>) -> Found {
 fn a_line_tells_version_progress_and_what_it_is_doing() {
     let fresh = package("new", "1.0.0", &json!({"observedGeneration": -1}));
     insta::assert_snapshot!(status::list(&[upgrading(), fresh], Columns { namespace: true, wide: false }, now()), @r"
-    NAMESPACE   NAME   VERSION   READY     COMPONENTS   STATUS                                                                     AGE
-    packages    shop   1.0.0     Unknown   1/3          Progressing: component db: HelmRelease/shop-db: Running 'upgrade' action   10m
-    packages    new    -         -         -            the controller has not looked at it yet                                    10m
+    NAMESPACE   NAME   VERSION   READY     COMPONENTS     STATUS                                                                     AGE
+    packages    shop   1.0.0     Unknown   1/3 of 2.0.0   Progressing: component db: HelmRelease/shop-db: Running 'upgrade' action   10m
+    packages    new    -         -         -              the controller has not looked at it yet                                    10m
     ");
 }
 
 #[test]
 fn one_package_is_shown_with_its_components() {
-    insta::assert_snapshot!(status::detail(&upgrading(), now()), @r"
+    insta::assert_snapshot!(status::detail(&upgrading(), None, now()), @r"
     Package:   packages/shop
     Wanted:    2.0.0
     Runs:      1.0.0 (revision 1)
@@ -80,9 +80,10 @@ fn one_package_is_shown_with_its_components() {
     Ready is Unknown (Progressing) for 2m:
       component db: HelmRelease/shop-db: Running 'upgrade' action
 
+    1 of 3 components run 2.0.0; what waits for its turn runs what 1.0.0 has installed:
     COMPONENT   STATE         CHART   SINCE       MESSAGE
     operator    Verified      2.0.0   60s
-    db          Progressing   2.0.0   30s         m
+    db          Progressing   2.0.0   30s         see above
     web         Waiting       -       <unknown>
     ");
 }
@@ -91,7 +92,7 @@ fn one_package_is_shown_with_its_components() {
 fn a_status_about_an_earlier_spec_says_so() {
     let mut stale = upgrading();
     stale.metadata.generation = Some(4);
-    assert!(status::detail(&stale, now()).contains("The controller has not looked at the present spec yet"));
+    assert!(status::detail(&stale, None, now()).contains("The controller has not looked at the present spec yet"));
     assert!(why::write(&key("shop"), &found(vec![stale.clone()]), now()).contains("has not looked at this spec yet\n"));
     assert!(
         status::list(&[stale], Columns::default(), now()).contains("the controller has not looked at this spec yet")
@@ -102,7 +103,7 @@ fn a_status_about_an_earlier_spec_says_so() {
 fn a_package_that_nobody_has_looked_at_says_since_when_and_where_to_look() {
     let fresh = package("new", "1.0.0", &json!({"observedGeneration": -1}));
     let told = "has not looked at it yet, 10m after it was made";
-    let detail = status::detail(&fresh, now());
+    let detail = status::detail(&fresh, None, now());
     assert!(detail.contains(told) && detail.contains("kubectl get pods -A"), "{detail}");
     let why = why::write(&key("new"), &found(vec![fresh]), now());
     assert!(why.contains(told) && why.contains("kubectl get pods -A"), "{why}");
@@ -112,8 +113,8 @@ fn a_package_that_nobody_has_looked_at_says_since_when_and_where_to_look() {
 fn wide_columns_come_last() {
     let columns = Columns { namespace: false, wide: true };
     insta::assert_snapshot!(status::list(&[upgrading()], columns, now()), @r"
-    NAME   VERSION   READY     COMPONENTS   STATUS                                                                     AGE   WANTED   REVISION   ENGINE
-    shop   1.0.0     Unknown   1/3          Progressing: component db: HelmRelease/shop-db: Running 'upgrade' action   10m   2.0.0    1          flux
+    NAME   VERSION   READY     COMPONENTS     STATUS                                                                     AGE   WANTED   REVISION   ENGINE
+    shop   1.0.0     Unknown   1/3 of 2.0.0   Progressing: component db: HelmRelease/shop-db: Running 'upgrade' action   10m   2.0.0    1          flux
     ");
 }
 
@@ -230,6 +231,7 @@ fn the_pod_that_a_release_waits_for_is_named() {
         child: "Application/shop-db".into(),
         object: object.as_object().cloned().unwrap(),
         pods: vec![pod.as_object().cloned().unwrap()],
+        ..Workload::default()
     });
     insta::assert_snapshot!(why::write(&key("shop"), &found, now()), @r"
     packages/shop is not ready for 2m: Progressing
@@ -239,6 +241,110 @@ fn the_pod_that_a_release_waits_for_is_named() {
           Deployment/shop/db: 0 of 1 replicas are available
             pod db-1: container db: ImagePullBackOff
       To do: Nothing for now, unless something above cannot mend itself: it is waited for, bounded by upgrade.timeout.
+    ");
+}
+
+/// A Package whose hook has failed, and its revision.
+fn hook_failed() -> (Package, PackageRevision) {
+    let message = "hook migrate failed, nothing else was changed: Job failed";
+    let status = json!({
+        "observedGeneration": 3, "version": "1.0.0", "revision": 1, "engine": "flux",
+        "attempted": {"version": "2.0.0", "revision": 2}, "summary": format!("HookFailed: {message}"),
+        "conditions": condition("False", "HookFailed", message),
+        "components": [
+            {"name": "db", "state": "Waiting", "version": "16.0.0"}, {"name": "web", "state": "Waiting", "version": "2.0.0"},
+        ],
+    });
+    let hook = |name: &str| {
+        json!({
+            "name": name, "wave": 0, "digest": "v1:0", "chartVersion": "2.0.0", "hook": true,
+            "release": {"storageNamespace": "packages", "namespace": "shop", "name": name},
+        })
+    };
+    let revision = json!({
+        "apiVersion": "windlass.dev/v1alpha1", "kind": "PackageRevision", "metadata": {"name": "shop-2"},
+        "spec": {
+            "package": "shop", "number": 2, "version": "2.0.0", "fromVersion": "1.0.0", "base": 1, "timeout": "1m",
+            "retries": 0, "engine": "flux", "components": [hook("migrate"), hook("index")],
+        },
+        "status": {"phase": "Failed", "reason": "HookFailed", "hooks": [{
+            "name": "migrate", "from": "1.0.0", "to": "2.0.0", "outcome": "Failed",
+            "startedAt": "2026-01-01T00:07:00Z", "finishedAt": "2026-01-01T00:08:00Z",
+        }]},
+    });
+    (package("shop", "2.0.0", &status), serde_json::from_value(revision).unwrap())
+}
+
+#[test]
+fn hooks_are_shown_before_the_components_and_what_runs_meanwhile() {
+    let (package, revision) = hook_failed();
+    insta::assert_snapshot!(status::detail(&package, Some(&revision), now()), @r"
+    Package:   packages/shop
+    Wanted:    2.0.0
+    Runs:      1.0.0 (revision 1)
+    Attempted: 2.0.0 (revision 2)
+    Engine:    flux
+
+    Ready is False (HookFailed) for 2m:
+      hook migrate failed, nothing else was changed: Job failed
+
+    HOOK      STATE     FROM    TO      SINCE
+    migrate   Failed    1.0.0   2.0.0   2m
+    index     Waiting   1.0.0   2.0.0   -
+
+    0 of 2 components run 2.0.0; what waits for its turn runs what 1.0.0 has installed:
+    COMPONENT   STATE     CHART    SINCE       MESSAGE
+    db          Waiting   16.0.0   <unknown>
+    web         Waiting   2.0.0    <unknown>
+    ");
+    assert!(status::list(&[package], Columns::default(), now()).contains("0/2 of 2.0.0"));
+}
+
+#[test]
+fn a_package_that_has_gone_back_counts_what_it_has_gone_back_to() {
+    let (mut package, _) = hook_failed();
+    let ready = package.status.as_mut().unwrap().conditions.first_mut().unwrap();
+    ready.reason = "UpgradeRolledBack".to_owned();
+    let shown = status::list(&[package], Columns::default(), now());
+    assert!(shown.contains(" 0/2 ") && !shown.contains("of 2.0.0"), "{shown}");
+}
+
+#[test]
+fn the_job_of_a_failed_hook_and_its_pod_are_named() {
+    let (package, revision) = hook_failed();
+    let mut found = found(vec![package]);
+    found.revisions.insert(key("shop"), revision);
+    let map = |value: Value| value.as_object().cloned().unwrap();
+    found.children.push(map(json!({
+        "kind": "HelmRelease",
+        "metadata": {
+            "name": "shop-migrate-2", "namespace": "packages",
+            "labels": {"windlass.dev/package": "shop", "windlass.dev/component": "migrate"},
+        },
+        "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "InstallFailed", "message": "failed"}]},
+    })));
+    let ended = json!({"name": "sql", "state": {"terminated": {"exitCode": 3, "reason": "Error"}}});
+    found.workloads.push(Workload {
+        child: "HelmRelease/shop-migrate-2".into(),
+        object: map(json!({
+            "kind": "Job", "metadata": {"name": "migrate", "namespace": "shop"}, "spec": {},
+            "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "limit"}]},
+        })),
+        pods: vec![map(json!({
+            "metadata": {"name": "migrate-x", "namespace": "shop"},
+            "status": {"phase": "Failed", "containerStatuses": [ended]},
+        }))],
+        ..Workload::default()
+    });
+    insta::assert_snapshot!(why::write(&key("shop"), &found, now()), @r"
+    packages/shop is not ready for 2m: HookFailed
+      hook migrate failed, nothing else was changed: Job failed
+      hook migrate is Failed for 2m
+        HelmRelease/shop-migrate-2: Ready is False (InstallFailed): failed
+          Job/shop/migrate: failed (BackoffLimitExceeded: limit)
+            pod migrate-x: container sql ended with exit code 3 (Error)
+            its logs: kubectl -n shop logs migrate-x
+      To do: Read the logs of the hook, whose release is kept; then change the spec, or `windlass retry`.
     ");
 }
 

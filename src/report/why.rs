@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::remedy::remedy;
 use super::workloads::{self, Workload};
-use super::{SEE_CONTROLLER, age, children, full_name, is_current, is_looked_at, ready, unseen};
+use super::{SEE_CONTROLLER, age, children, full_name, hook_state, is_current, is_looked_at, ready, unseen};
 use crate::api::wellknown::{LABEL_COMPONENT, LABEL_PACKAGE};
-use crate::api::{Blocker, ComponentState, ComponentStatus, Package, Reason};
+use crate::api::{Blocker, ComponentState, ComponentStatus, HookOutcome, HookRecord, Package, PackageRevision, Reason};
 
 /// Namespace and name.
 pub type Key = (String, String);
@@ -20,6 +20,8 @@ pub type Key = (String, String);
 pub struct Found {
     /// Packages.
     pub packages: BTreeMap<Key, Package>,
+    /// The revision that each of them is on the way to, which tells of hooks.
+    pub revisions: BTreeMap<Key, PackageRevision>,
     /// HelmReleases and Applications with our labels.
     pub children: Vec<Map<String, Value>>,
     /// What runs for them.
@@ -57,6 +59,16 @@ pub fn open(package: &Package) -> impl Iterator<Item = &ComponentStatus> {
         | ComponentState::Restoring
         | ComponentState::Removing => true,
     })
+}
+
+/// The hooks that the revision a Package is on the way to has started, and that have not
+/// succeeded.
+pub fn open_hooks<'a>(package: &Package, found: &'a Found) -> impl Iterator<Item = &'a HookRecord> {
+    let key =
+        (package.metadata.namespace.clone().unwrap_or_default(), package.metadata.name.clone().unwrap_or_default());
+    let status = found.revisions.get(&key).and_then(|revision| revision.status.as_ref());
+    let hooks = status.into_iter().flat_map(|status| &status.hooks);
+    hooks.filter(|hook| hook.outcome != HookOutcome::Succeeded)
 }
 
 struct Teller<'a> {
@@ -109,25 +121,38 @@ impl Teller<'_> {
     /// the pods.
     fn root(&mut self, package: &Package, depth: usize) {
         let mut differs = false;
+        for hook in open_hooks(package, self.found) {
+            let since = age::since(hook.finished_at.as_ref().or(hook.started_at.as_ref()), self.now);
+            self.line(depth, format!("hook {} is {} for {since}", hook.name, hook_state(hook.outcome)));
+            differs |= self.children(package, &hook.name, depth + 1);
+        }
         for component in open(package) {
             let since = age::since(component.since.as_ref(), self.now);
             self.line(depth, format!("component {} is {:?} for {since}", component.name, component.state));
-            for object in children_of(package, &component.name, self.found) {
-                differs |= children::stays_out_of_sync(object);
-                let child = child_name(object);
-                for line in children::say(object) {
-                    self.line(depth + 1, format!("{child}: {line}"));
-                }
-                for workload in self.found.workloads.iter().filter(|workload| workload.child == child) {
-                    for line in workloads::say(workload) {
-                        self.line(depth + 2, line);
-                    }
-                }
-            }
+            differs |= self.children(package, &component.name, depth + 1);
         }
         let Some(reason) = ready(package).and_then(|ready| Reason::parse(&ready.reason)) else { return };
         let todo = if differs && reason == Reason::Progressing { OUT_OF_SYNC } else { remedy(reason) };
         self.line(depth, format!("To do: {todo}"));
+    }
+
+    /// What the objects of a component or hook say, down to the pods. Whether Argo CD finds
+    /// a difference that stays.
+    fn children(&mut self, package: &Package, component: &str, depth: usize) -> bool {
+        let mut differs = false;
+        for object in children_of(package, component, self.found) {
+            differs |= children::stays_out_of_sync(object);
+            let child = child_name(object);
+            for line in children::say(object) {
+                self.line(depth, format!("{child}: {line}"));
+            }
+            for workload in self.found.workloads.iter().filter(|workload| workload.child == child) {
+                for line in workloads::say(workload) {
+                    self.line(depth + 1, line);
+                }
+            }
+        }
+        differs
     }
 }
 

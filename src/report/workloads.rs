@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::canary::health::{Health, health};
+use crate::canary::health::{Health, health, place};
 use crate::canary::objects::Pod;
 use crate::engine::observe::conditions::{self, Condition};
 use crate::rollout::not_rolled_out;
@@ -21,6 +21,16 @@ pub struct Workload {
     pub object: Map<String, Value>,
     /// Pods that its selector finds.
     pub pods: Vec<Map<String, Value>>,
+    /// Volume claims that those of them which have not started name.
+    pub claims: Vec<Map<String, Value>>,
+}
+
+/// Names of the volume claims that a pod waits for: none once it has started.
+pub fn claims_awaited(pod: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let phase = pod.get("status").and_then(|status| status.get("phase")).and_then(Value::as_str);
+    let volumes = pod.get("spec").and_then(|spec| spec.get("volumes")).and_then(Value::as_array);
+    let volumes = volumes.filter(|_| phase == Some("Pending")).into_iter().flatten();
+    volumes.filter_map(|volume| volume.pointer("/persistentVolumeClaim/claimName")?.as_str())
 }
 
 /// Lines about a workload that is not ready; none about one that is.
@@ -36,9 +46,13 @@ pub fn say(workload: &Workload) -> Vec<String> {
         lines.extend(not_created(&object).map(|why| format!("  {why}")));
     }
     lines.extend(pods.iter().take(MOST_PODS).map(|line| format!("  {line}")));
+    if text("/kind") == "Job" {
+        lines.extend(workload.pods.iter().filter_map(logs).take(1).map(|line| format!("  {line}")));
+    }
     if let Some(more) = pods.len().checked_sub(MOST_PODS).filter(|more| *more > 0) {
         lines.push(format!("  and {more} more pods"));
     }
+    lines.extend(workload.claims.iter().filter_map(claim_missing).take(MOST_PODS).map(|line| format!("  {line}")));
     lines
 }
 
@@ -62,6 +76,39 @@ fn not_created(object: &Value) -> Option<String> {
     holds(object, "ReplicaFailure").map(|why| format!("its pods cannot be made: {why}"))
 }
 
+/// A volume claim that has no volume.
+fn claim_missing(claim: &Map<String, Value>) -> Option<String> {
+    let claim = Value::Object(claim.clone());
+    let text = |pointer: &str| claim.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let phase = text("/status/phase");
+    if phase == "Bound" {
+        return None;
+    }
+    let size = text("/spec/resources/requests/storage");
+    let class = match claim.pointer("/spec/storageClassName").and_then(Value::as_str) {
+        Some("") | None => "names no StorageClass, and no volume is bound to it".to_owned(),
+        Some(class) => format!("StorageClass {class} has given it no volume"),
+    };
+    let place = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
+    Some(format!("PersistentVolumeClaim/{place} is {phase}: it asks for {size}, {class}"))
+}
+
+/// Where the logs of a pod that has failed are.
+fn logs(object: &Map<String, Value>) -> Option<String> {
+    let metadata = object.get("metadata")?;
+    let (namespace, name) = (metadata.get("namespace")?.as_str()?, metadata.get("name")?.as_str()?);
+    (Pod::read(object).phase == "Failed").then(|| format!("its logs: kubectl -n {namespace} logs {name}"))
+}
+
+/// How the container ended that a pod has failed by.
+fn ended(pod: &Pod) -> Option<String> {
+    let failed = pod.containers.iter().filter(|_| pod.phase == "Failed");
+    let (name, exit) =
+        failed.filter_map(|of| Some((&of.name, of.terminated.as_ref()?))).find(|(_, end)| end.code != 0)?;
+    let reason = if exit.reason.is_empty() { String::new() } else { format!(" ({})", exit.reason) };
+    Some(format!("{}: container {name} ended with exit code {}{reason}", place(pod), exit.code))
+}
+
 fn pod_missing(object: &Map<String, Value>) -> Option<String> {
     let pod = Pod::read(object);
     if pod.deleting || pod.ready || pod.phase == "Succeeded" {
@@ -72,7 +119,7 @@ fn pod_missing(object: &Map<String, Value>) -> Option<String> {
     };
     match failing_probe(object).filter(|_| message.ends_with(": not ready")) {
         Some(probe) => Some(format!("{}{probe}", message.trim_end_matches("not ready"))),
-        None => Some(evicted(object).unwrap_or(message)),
+        None => Some(evicted(object).or_else(|| ended(&pod)).unwrap_or(message)),
     }
 }
 
@@ -213,6 +260,52 @@ mod tests {
         object["status"]["conditions"] = json!([{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}]);
         let lines = say(&Workload { object, ..Workload::default() });
         assert_eq!(lines[1], "  its pods cannot be made: FailedCreate: exceeded quota");
+    }
+
+    #[test]
+    fn a_volume_claim_that_a_pod_waits_for_is_named() {
+        let mut waits = pod("db-0", json!({"phase": "Pending"}));
+        waits["spec"]["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data-db-0"}}]);
+        assert_eq!(claims_awaited(&waits).collect::<Vec<_>>(), ["data-db-0"]);
+        let claim = |phase: &str, class: Value| {
+            let claim = json!({
+                "metadata": {"name": "data-db-0", "namespace": "shop"}, "status": {"phase": phase},
+                "spec": {"storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}},
+            });
+            let claims = vec![claim.as_object().cloned().unwrap()];
+            say(&Workload { object: deployment(0), pods: vec![waits.clone()], claims, ..Workload::default() })
+        };
+        assert_eq!(
+            claim("Pending", Value::Null)[2],
+            "  PersistentVolumeClaim/shop/data-db-0 is Pending: it asks for 1Gi, names no StorageClass, and no volume is \
+             bound to it"
+        );
+        assert_eq!(
+            claim("Lost", "fast".into())[2],
+            "  PersistentVolumeClaim/shop/data-db-0 is Lost: it asks for 1Gi, StorageClass fast has given it no volume"
+        );
+        assert_eq!(claim("Bound", Value::Null).len(), 2);
+        waits["status"] = json!({"phase": "Running"});
+        assert_eq!(claims_awaited(&waits).count(), 0);
+    }
+
+    #[test]
+    fn the_pod_that_a_job_failed_by_says_how_it_ended_and_where_its_logs_are() {
+        let status = json!({"phase": "Failed", "containerStatuses": [{
+            "name": "migrate", "ready": false, "state": {"terminated": {"exitCode": 3, "reason": "Error"}},
+        }]});
+        let failed = json!({"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "limit"}]});
+        let job = json!({"kind": "Job", "metadata": {"name": "m", "namespace": "shop"}, "spec": {}, "status": failed});
+        let object = job.as_object().cloned().unwrap();
+        let lines = say(&Workload { object, pods: vec![pod("m-x", status)], ..Workload::default() });
+        assert_eq!(
+            lines,
+            [
+                "Job/shop/m: failed (BackoffLimitExceeded: limit)",
+                "  pod m-x on node n1: container migrate ended with exit code 3 (Error)",
+                "  its logs: kubectl -n shop logs m-x",
+            ]
+        );
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn printed(played: &Played, earlier: u64) -> Vec<String> {
     let found =
         why::Found { packages: [(key.clone(), package.clone())].into(), children, workloads, ..why::Found::default() };
     let texts = [
-        status::detail(&package, now),
+        status::detail(&package, revisions.last(), now),
         status::list(std::slice::from_ref(&package), status::Columns::default(), now),
         why::write(&key, &found, now),
         history::write(&package, &revisions, false, now),
@@ -75,7 +75,7 @@ fn unschedulable(played: &Played) -> Workload {
     });
     let pod = json!({"metadata": {"name": "shop-api-59d7b8f6c4-k2x9w"}, "status": {"phase": "Pending", "conditions": [scheduled]}});
     let map = |value: Value| value.as_object().cloned().unwrap();
-    Workload { child: format!("{kind}/shop-api"), object: map(object), pods: vec![map(pod)] }
+    Workload { child: format!("{kind}/shop-api"), object: map(object), pods: vec![map(pod)], ..Workload::default() }
 }
 
 fn counted_on(text: &str, number: u64, earlier: u64) -> String {

@@ -1,5 +1,7 @@
 //! `windlass history`.
 
+use kube::api::DynamicObject;
+
 use super::output::{self, Output};
 use super::{ClusterArguments, block_on};
 use crate::cli::{Exit, Streams};
@@ -26,21 +28,28 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     block_on(async {
         let cluster = arguments.cluster.connect().await?;
         let package = cluster.package(&arguments.name).await?;
-        let revisions = cluster.revisions(&arguments.name).await?;
-        if revisions.is_empty() {
-            writeln!(streams.stderr, "Package {} has no revision yet", arguments.name)?;
+        if let Some(format) = arguments.output.and_then(Output::machine) {
+            let mut stored = cluster.stored(Kind::PackageRevision, Some(&cluster.namespace), None).await?;
+            let spec = |object: &DynamicObject, field: &str| object.data.pointer(&format!("/spec/{field}")).cloned();
+            stored.retain(|object| spec(object, "package").is_some_and(|package| package == *arguments.name));
+            stored.sort_by_key(|object| spec(object, "number").and_then(|number| number.as_u64()));
+            if stored.is_empty() {
+                return none_yet(&arguments.name, streams);
+            }
+            output::print(&stored, "packagerevision.windlass.dev", format, false, streams)?;
             return Ok(Exit::Ok);
         }
-        if arguments.output.is_some_and(|output| output != Output::Wide) {
-            let mut stored = cluster.stored(Kind::PackageRevision, Some(&cluster.namespace), None).await?;
-            let names: Vec<_> = revisions.iter().map(|revision| &revision.metadata.name).collect();
-            stored.retain(|object| names.contains(&&object.metadata.name));
-            stored.sort_by_key(|object| names.iter().position(|name| **name == object.metadata.name));
-            output::print(&stored, "packagerevision.windlass.dev", arguments.output, false, streams)?;
-            return Ok(Exit::Ok);
+        let revisions = cluster.revisions(&arguments.name).await?;
+        if revisions.is_empty() {
+            return none_yet(&arguments.name, streams);
         }
         let text = history::write(&package, &revisions, arguments.output == Some(Output::Wide), jiff::Timestamp::now());
         streams.stdout.write_all(text.as_bytes())?;
         Ok(Exit::Ok)
     })
+}
+
+fn none_yet(name: &str, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    writeln!(streams.stderr, "Package {name} has no revision yet")?;
+    Ok(Exit::Ok)
 }

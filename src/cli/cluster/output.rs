@@ -21,26 +21,47 @@ pub enum Output {
     Name,
 }
 
-/// Prints objects in a format for programs; `false` where a table is wanted.
-/// One that was asked for by its name stands alone, others in a List.
+/// Formats for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// The objects as they are stored.
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// Their names.
+    Name,
+}
+
+impl Output {
+    /// What is meant for a program; `None` for a table.
+    pub fn machine(self) -> Option<Machine> {
+        match self {
+            Self::Json => Some(Machine::Json),
+            Self::Yaml => Some(Machine::Yaml),
+            Self::Name => Some(Machine::Name),
+            Self::Wide => None,
+        }
+    }
+}
+
+/// Prints objects in a format for programs. One that was asked for by its name stands alone,
+/// others in a List.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn print(
     objects: &[DynamicObject],
     singular: &str,
-    output: Option<Output>,
+    format: Machine,
     is_single: bool,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<bool> {
-    let text = match output {
-        None | Some(Output::Wide) => return Ok(false),
-        Some(Output::Name) => names(objects, singular),
-        Some(Output::Json) => format!("{:#}\n", document(objects, is_single)?),
-        Some(Output::Yaml) => write(&[document(objects, is_single)?])?,
+) -> anyhow::Result<()> {
+    let text = match format {
+        Machine::Name => names(objects, singular),
+        Machine::Json => format!("{:#}\n", document(objects, is_single)?),
+        Machine::Yaml => write(&[document(objects, is_single)?])?,
     };
-    streams.stdout.write_all(text.as_bytes())?;
-    Ok(true)
+    Ok(streams.stdout.write_all(text.as_bytes())?)
 }
 
 fn names(objects: &[DynamicObject], singular: &str) -> String {
@@ -77,7 +98,7 @@ mod tests {
         .unwrap()
     }
 
-    fn printed(objects: &[DynamicObject], output: Option<Output>, is_single: bool) -> (bool, String) {
+    fn printed(objects: &[DynamicObject], output: Machine, is_single: bool) -> String {
         let mut stdout = Vec::new();
         let mut streams = Streams {
             stdin: &mut std::io::empty(),
@@ -86,32 +107,31 @@ mod tests {
             color_stdout: false,
             color_stderr: false,
         };
-        let done = print(objects, "package.windlass.dev", output, is_single, &mut streams).unwrap();
-        (done, String::from_utf8(stdout).unwrap())
+        print(objects, "package.windlass.dev", output, is_single, &mut streams).unwrap();
+        String::from_utf8(stdout).unwrap()
     }
 
     #[test]
     fn names_can_be_given_to_kubectl() {
-        let text = printed(&[object("a"), object("b")], Some(Output::Name), false);
-        assert_eq!(text, (true, "package.windlass.dev/a\npackage.windlass.dev/b\n".to_owned()));
+        let text = printed(&[object("a"), object("b")], Machine::Name, false);
+        assert_eq!(text, "package.windlass.dev/a\npackage.windlass.dev/b\n");
     }
 
     #[test]
     fn objects_are_printed_whole_but_for_who_set_which_field() {
-        let (_, text) = printed(&[object("a")], Some(Output::Json), true);
+        let text = printed(&[object("a")], Machine::Json, true);
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&found["kind"], &found["spec"]["later"]), (&json!("Package"), &json!(1)));
         assert_eq!(found["metadata"], json!({"name": "a"}));
-        let (_, text) = printed(&[object("a")], Some(Output::Json), false);
+        let text = printed(&[object("a")], Machine::Json, false);
         let found: Value = serde_json::from_str(&text).unwrap();
         assert_eq!((&found["kind"], found["items"].as_array().map(Vec::len)), (&json!("List"), Some(1)));
-        let (_, text) = printed(&[object("a")], Some(Output::Yaml), true);
+        let text = printed(&[object("a")], Machine::Yaml, true);
         assert!(text.contains("kind: Package\n"), "{text}");
     }
 
     #[test]
     fn a_table_is_left_to_others() {
-        assert_eq!(printed(&[object("a")], None, true), (false, String::new()));
-        assert_eq!(printed(&[object("a")], Some(Output::Wide), true), (false, String::new()));
+        assert_eq!(Output::Wide.machine(), None);
     }
 }

@@ -11,7 +11,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 
 use super::output::{self, Output};
 use super::{Cluster, ClusterArguments, block_on, listed, not_installed};
-use crate::api::Package;
+use crate::api::{Package, PackageRevision};
 use crate::cli::{Exit, Streams};
 use crate::controller::cluster::bounded;
 use crate::controller::kinds::Kind;
@@ -51,8 +51,8 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     block_on(async {
-        let is_for_programs = matches!(arguments.output, Some(Output::Json | Output::Yaml | Output::Name));
-        if arguments.watch && is_for_programs {
+        let format = arguments.output.and_then(Output::machine);
+        if arguments.watch && format.is_some() {
             writeln!(
                 streams.stderr,
                 "error: --watch shows tables: leave -o out, or use `kubectl get wpkg --watch -o …`"
@@ -60,17 +60,13 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             return Ok(Exit::Usage);
         }
         let cluster = arguments.cluster.connect().await?;
-        if is_for_programs {
+        if let Some(format) = format {
             let name = arguments.name.as_deref();
             let stored = cluster.stored(Kind::Package, namespace(arguments, &cluster), name).await?;
-            output::print(&stored, "package.windlass.dev", arguments.output, name.is_some(), streams)?;
+            output::print(&stored, "package.windlass.dev", format, name.is_some(), streams)?;
             return Ok(Exit::Ok);
         }
         if arguments.watch {
-            if let Some(name) = &arguments.name {
-                // What was never there cannot be seen to go.
-                cluster.package(name).await?;
-            }
             return follow(arguments, &cluster, streams).await;
         }
         let packages = match &arguments.name {
@@ -85,9 +81,33 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             writeln!(streams.stderr, "no Packages found in {}", place(arguments, &cluster))?;
             return Ok(Exit::Ok);
         }
-        streams.stdout.write_all(show(arguments, &packages).as_bytes())?;
+        let under_way = under_way(arguments, &cluster, &packages, &mut String::new(), streams).await?;
+        streams.stdout.write_all(show(arguments, &packages, under_way.as_ref()).as_bytes())?;
         Ok(Exit::Ok)
     })
+}
+
+/// The revision that a single Package is on the way to. That it may not be read is said once:
+/// `told` is what was said.
+async fn under_way(
+    arguments: &Arguments,
+    cluster: &Cluster,
+    packages: &[Package],
+    told: &mut String,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<PackageRevision>> {
+    let (Some(_), Some(package)) = (&arguments.name, packages.first()) else { return Ok(None) };
+    match cluster.revision_under_way(package).await {
+        Ok(revision) => Ok(revision),
+        Err(error) => {
+            let note = format!("the revision under way cannot be read, so its hooks are left out: {error}");
+            if *told != note {
+                writeln!(streams.stderr, "note: {note}")?;
+            }
+            *told = note;
+            Ok(None)
+        }
+    }
 }
 
 fn namespace<'a>(arguments: &Arguments, cluster: &'a Cluster) -> Option<&'a str> {
@@ -98,10 +118,10 @@ fn place(arguments: &Arguments, cluster: &Cluster) -> String {
     namespace(arguments, cluster).map_or_else(|| "any namespace".to_owned(), |name| format!("namespace {name}"))
 }
 
-fn show(arguments: &Arguments, packages: &[Package]) -> String {
+fn show(arguments: &Arguments, packages: &[Package], under_way: Option<&PackageRevision>) -> String {
     let now = Timestamp::now();
     match (&arguments.name, packages.first()) {
-        (Some(_), Some(package)) => status::detail(package, now),
+        (Some(_), Some(package)) => status::detail(package, under_way, now),
         (Some(name), None) => format!("Package {name} is gone\n"),
         (None, _) => {
             let columns = Columns { namespace: arguments.all_namespaces, wide: arguments.output == Some(Output::Wide) };
@@ -120,8 +140,10 @@ async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<
     let mut events = std::pin::pin!(watcher(cluster.packages(namespace(arguments, cluster)), config).default_backoff());
     let mut known: BTreeMap<(String, String), Package> = BTreeMap::new();
     let mut complete = false;
-    let mut told = String::new();
-    let mut trouble = String::new();
+    let (mut told, mut trouble, mut unread, mut seen) = (String::new(), String::new(), String::new(), None);
+    let mut revision = None;
+    // What was never there cannot be seen to go.
+    let mut awaited = arguments.name.as_ref();
     loop {
         let pause = if complete { GATHER } else { REDRAW };
         match tokio::time::timeout(pause, events.next()).await {
@@ -134,15 +156,22 @@ async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<
             Err(_) => {}
         }
         let packages: Vec<Package> = known.values().cloned().collect();
-        let text = show(arguments, &packages);
-        // Where it is not drawn anew, time alone is nothing to print it again for.
-        let what = if streams.color_stdout { text.clone() } else { serde_json::to_string(&packages)? };
-        if what != told {
-            told = what;
-            let start = if streams.color_stdout { CLEAR } else { "" };
-            write!(streams.stdout, "{start}{text}")?;
-            streams.stdout.flush()?;
+        let state = serde_json::to_string(&packages)?;
+        let is_news = seen.as_ref() != Some(&state);
+        match awaited.filter(|_| packages.is_empty()) {
+            Some(name) if is_news => {
+                writeln!(streams.stderr, "there is no Package {}/{name} yet: waiting for it", cluster.namespace)?;
+            }
+            Some(_) => {}
+            None => {
+                awaited = None;
+                if is_news {
+                    revision = under_way(arguments, cluster, &packages, &mut unread, streams).await?;
+                }
+                draw(show(arguments, &packages, revision.as_ref()), &state, &mut told, streams)?;
+            }
         }
+        seen = Some(state);
         // Nothing but time changes the picture until the next event.
         match tokio::time::timeout(REDRAW, events.next()).await {
             Ok(Some(event)) => drop(take(event, &mut known, &mut trouble, streams)?),
@@ -150,6 +179,19 @@ async fn follow(arguments: &Arguments, cluster: &Cluster, streams: &mut Streams<
             Err(_) => {}
         }
     }
+}
+
+/// Shows a text if it is another one. Where it is not drawn anew, time alone is nothing to print
+/// it again for: then `state` is what counts.
+fn draw(text: String, state: &str, told: &mut String, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let start = if streams.color_stdout { CLEAR } else { "" };
+    let what = if streams.color_stdout { text.as_str() } else { state };
+    if what != told {
+        what.clone_into(told);
+        write!(streams.stdout, "{start}{text}")?;
+        streams.stdout.flush()?;
+    }
+    Ok(())
 }
 
 /// Takes one event in; whether all that there is has been listed. An interruption

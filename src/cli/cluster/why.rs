@@ -47,6 +47,14 @@ async fn gather(cluster: &Cluster, start: &Key, found: &mut Found) -> anyhow::Re
         let Some(package) = found.packages.get(&key) else { continue };
         let blockers = why::blockers(package);
         if blockers.is_empty() {
+            match cluster.revision_under_way(package).await {
+                Ok(Some(revision)) => drop(found.revisions.insert(key.clone(), revision)),
+                Ok(None) => {}
+                Err(error) if error.is_forbidden() => {
+                    found.unread.push(format!("you may not get packagerevisions in {}", key.0));
+                }
+                Err(error) => return Err(error.into()),
+            }
             add_children(cluster, &key, found).await?;
         }
         for blocker in blockers {

@@ -9,7 +9,7 @@ use crate::api::wellknown::{FLUX_RELEASE_NAME, FLUX_RELEASE_NAMESPACE};
 use crate::controller::cluster::{RequestError, bounded};
 use crate::controller::kinds::resource;
 use crate::report::why::{self, Found};
-use crate::report::workloads::Workload;
+use crate::report::workloads::{Workload, claims_awaited};
 
 /// Group and kinds that run pods, with their plurals.
 const WORKLOADS: [(&str, &str, &str); 4] = [
@@ -18,18 +18,13 @@ const WORKLOADS: [(&str, &str, &str); 4] = [
     ("apps", "DaemonSet", "daemonsets"),
     ("batch", "Job", "jobs"),
 ];
+const CLAIMS: &str = "persistentvolumeclaims";
 /// So many pods of a workload are read.
 const MOST_PODS: u32 = 100;
 
-/// Adds what runs for the components that are not done.
+/// Adds what runs for the hooks and components that are not done.
 pub async fn add(cluster: &Cluster, found: &mut Found) -> anyhow::Result<()> {
-    let roots: Vec<_> = found.packages.values().filter(|package| why::blockers(package).is_empty()).collect();
-    let children: Vec<Map<String, Value>> = roots
-        .iter()
-        .flat_map(|package| why::open(package).flat_map(|open| why::children_of(package, &open.name, found)))
-        .cloned()
-        .collect();
-    for child in &children {
+    for child in &open_children(found) {
         for (group, kind, plural) in WORKLOADS {
             let resource = resource(group, "v1", kind, plural);
             let (namespace, objects) = of_child(cluster, child, &resource).await;
@@ -41,18 +36,35 @@ pub async fn add(cluster: &Cluster, found: &mut Found) -> anyhow::Result<()> {
                 }
             };
             for object in objects {
-                let pods = match pods(cluster, &namespace, &object).await {
-                    Ok(pods) => pods,
-                    Err(error) => {
-                        unread(found, error, "pods", &namespace)?;
-                        Vec::new()
-                    }
-                };
-                found.workloads.push(Workload { child: why::child_name(child), object, pods });
+                let pods = pods(cluster, &namespace, &object).await;
+                let pods = or_unread(found, pods, "pods", &namespace)?;
+                let claims = claims(cluster, &namespace, &pods).await;
+                let claims = or_unread(found, claims, CLAIMS, &namespace)?;
+                found.workloads.push(Workload { child: why::child_name(child), object, pods, claims });
             }
         }
     }
     Ok(())
+}
+
+/// The HelmReleases and Applications of what is not done.
+fn open_children(found: &Found) -> Vec<Map<String, Value>> {
+    let roots = found.packages.values().filter(|package| why::blockers(package).is_empty());
+    let children = roots.flat_map(|package| {
+        let hooks = why::open_hooks(package, found).map(|hook| &hook.name);
+        let names = hooks.chain(why::open(package).map(|component| &component.name));
+        names.flat_map(|name| why::children_of(package, name, found))
+    });
+    children.cloned().collect()
+}
+
+fn or_unread(
+    found: &mut Found,
+    read: Result<Vec<Map<String, Value>>, RequestError>,
+    plural: &str,
+    namespace: &str,
+) -> anyhow::Result<Vec<Map<String, Value>>> {
+    read.or_else(|error| unread(found, error, plural, namespace).map(|()| Vec::new()))
 }
 
 /// What may not be read is left out, and said once.
@@ -116,6 +128,25 @@ async fn pods(
         labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect();
     let parameters = ListParams::default().labels(&selector.join(",")).limit(MOST_PODS);
     list(cluster, namespace, &resource("", "v1", "Pod", "pods"), &parameters).await
+}
+
+/// The volume claims that pods which have not started wait for.
+async fn claims(
+    cluster: &Cluster,
+    namespace: &str,
+    pods: &[Map<String, Value>],
+) -> Result<Vec<Map<String, Value>>, RequestError> {
+    let wanted: Vec<&str> = pods.iter().flat_map(claims_awaited).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let resource = resource("", "v1", "PersistentVolumeClaim", CLAIMS);
+    let mut claims = list(cluster, namespace, &resource, &ListParams::default()).await?;
+    claims.retain(|claim| {
+        let name = claim.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Value::as_str);
+        name.is_some_and(|name| wanted.contains(&name))
+    });
+    Ok(claims)
 }
 
 async fn list(
