@@ -119,9 +119,10 @@ impl Repository {
             ErrorCode::NotFound | ErrorCode::InvalidSpec => GitError::NoRevision {
                 name: name.to_owned(),
                 repository: self.0.workdir().unwrap_or_else(|| self.0.path()).to_owned(),
-                hint: match self.0.is_shallow() {
-                    true => "; the repository is shallow: fetch more of its history",
-                    false => "",
+                hint: match (self.0.is_shallow(), self.0.is_empty()) {
+                    (true, _) => "; the repository is shallow: fetch more of its history",
+                    (false, Ok(true)) => "; nothing has been committed there yet",
+                    (false, Ok(false) | Err(_)) => "",
                 },
             },
             ErrorCode::Ambiguous => GitError::Ambiguous(name.to_owned()),
@@ -175,7 +176,10 @@ fn not_opened(directory: &Path, error: &git2::Error) -> GitError {
     match error.code() {
         ErrorCode::NotFound => GitError::NoRepository(directory.to_owned()),
         ErrorCode::Owner => GitError::NotOwned(top_of(directory)),
-        _ => GitError::Read(error.message().to_owned()),
+        _ => GitError::Read(format!(
+            "{}; compare two directories instead (`git worktree add` makes one of a revision)",
+            error.message()
+        )),
     }
 }
 

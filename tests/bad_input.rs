@@ -499,3 +499,26 @@ fn an_expression_that_says_nothing(#[case] expression: &str, #[case] code: &str)
     let (found, _, said) = only_error(component(&entry).as_bytes());
     assert_eq!(found, code, "{said}");
 }
+
+/// Go makes the text of a key of the number that it has read.
+#[rstest]
+#[case::large("99999999999999999999999", "1e+23")]
+#[case::small("-9223372036854775809", "-9.223372e+18")]
+#[case::digits("1.10", "1.1")]
+fn a_key_that_loses_digits_is_warned_of(#[case] written: &str, #[case] read: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("p.yaml");
+    fs::write(&file, component(&format!("values: {{{written}: 1, \"{written} \": 2, 7: 3}}"))).unwrap();
+    let (exit, json) = validate(&file);
+    assert_eq!((exit, &json["summary"]), (0, &serde_json::json!({"errors": 0, "warnings": 1})), "{json}");
+    let message = json["diagnostics"][0]["message"].as_str().unwrap();
+    assert_eq!(message, format!("the key `{written}` is a number, of which the key `{read}` is made"));
+}
+
+#[test]
+fn nesting_beyond_what_is_read_is_told_in_levels() {
+    let deep = format!("values: {}1{}", "{a: ".repeat(2_000), "}".repeat(2_000));
+    let (code, _, said) = only_error(component(&deep).as_bytes());
+    assert_eq!(code, "WL019");
+    assert!(said.contains("nested deeper than 64 levels"), "{said}");
+}

@@ -497,6 +497,9 @@ fn what_is_no_revision_is_told_with_what_to_do() {
     said(&["main", "main", "charts"], 1, "there is no Package in either of the two");
     said(&["main", "main", "../x"], 2, "leads out of what is compared");
     assert_eq!(repository.plan(&["main", &commit[..10]]).status.code(), Some(0));
+    let empty = Repository::bare();
+    let output = empty.plan(&["HEAD", "HEAD"]);
+    assert!(stderr(&output).contains("nothing has been committed there yet"), "{}", stderr(&output));
     let elsewhere = tempfile::tempdir().unwrap();
     let output = plan(&["main", "HEAD", "--repo", &elsewhere.path().display().to_string()]);
     assert!(stderr(&output).contains("`main` is no directory, and no revision either"), "{}", stderr(&output));
@@ -1025,4 +1028,16 @@ fn a_chart_whose_directory_is_renamed_is_refused_in_these_words() {
     assert_eq!(output.status.code(), Some(1));
     let output = moved("charts/elsewhere/api");
     assert_eq!(output.status.code(), Some(CHANGES), "{}", stdout(&output));
+}
+
+#[test]
+fn a_repository_that_cannot_be_read_is_told_with_what_can_be_done() {
+    let repository = Repository::bare();
+    let config = repository.path().join("config");
+    let settings = std::fs::read_to_string(&config).unwrap();
+    let later = settings.replace("repositoryformatversion = 0", "repositoryformatversion = 1");
+    std::fs::write(&config, format!("{later}[extensions]\n\tlaterThanThis = true\n")).unwrap();
+    let output = repository.plan(&["main", "HEAD"]);
+    assert!(stderr(&output).contains("compare two directories instead (`git worktree add`"), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(3));
 }

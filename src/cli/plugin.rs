@@ -131,7 +131,7 @@ fn read(
         None => return Ok(Err(format!("there is no directory `{directory}`: check the plugin's parameter path"))),
         Some(EntryKind::Symlink) => return Ok(Err(format!("`{directory}` leads through a symbolic link"))),
         Some(EntryKind::File | EntryKind::Submodule | EntryKind::Other) => {
-            return Ok(Err(format!("`{directory}` is no directory")));
+            return Ok(Err(format!("`{directory}` is no directory: check the plugin's parameter path")));
         }
     }
     let search = if environment.parameters.recurse { Search::Below } else { Search::Here };

@@ -32,7 +32,7 @@ impl Document {
             // Only of what goes wrong, so that nothing is kept of what goes well.
             let parsed = yaml::parse(&written.text);
             let root = parsed.documents.iter().find(|root| root.locate("").start == written.start)?;
-            let pointer = format!("{}{part}{}", written.pointer, pointer(error.path()));
+            let pointer = format!("{}{part}{}", written.pointer, pointer(&error.path));
             Some(Source::new("", written.text.as_ref()).position(root.locate(&pointer).start))
         });
         match position {

@@ -1,5 +1,7 @@
 //! Reading documents of foreign formats without losing sight of what is not read.
 
+use std::fmt;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -16,7 +18,29 @@ pub(super) struct Ignored {
 }
 
 /// The field that has another type than its reader wants, and why.
-pub(super) type Unreadable = serde_path_to_error::Error<serde_json::Error>;
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    pub path: serde_path_to_error::Path,
+    message: String,
+}
+
+impl From<serde_path_to_error::Error<serde_json::Error>> for Unreadable {
+    fn from(error: serde_path_to_error::Error<serde_json::Error>) -> Self {
+        let message = error.to_string();
+        // What is read into a struct of ours is a map to everybody else.
+        let message = match message.split_once("expected struct ") {
+            Some((before, _)) => format!("{before}expected a map"),
+            None => message,
+        };
+        Self { path: error.path().clone(), message }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
 
 /// Reads a value and names every field that is set but was not read.
 ///

@@ -22,8 +22,7 @@ pub fn read(paths: &[PathBuf], streams: &mut Streams<'_>) -> anyhow::Result<Vec<
     let mut sources = Vec::new();
     for path in paths {
         if path.as_os_str() == "-" {
-            let mut text = String::new();
-            streams.stdin.read_to_string(&mut text).context("cannot read standard input")?;
+            let text = limited(&mut *streams.stdin).context("cannot read standard input")?;
             sources.push(Source::new("<stdin>", text));
             continue;
         }
@@ -59,8 +58,12 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn text(path: &Path) -> anyhow::Result<String> {
+    limited(fs::File::open(path)?)
+}
+
+fn limited(reader: impl std::io::Read) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    reader.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
     anyhow::ensure!(bytes.len() <= MAX_FILE, "it is larger than {} MiB", MAX_FILE >> 20);
     String::from_utf8(bytes).context("it is no UTF-8 text")
 }

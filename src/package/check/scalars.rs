@@ -70,6 +70,10 @@ impl Walk<'_> {
         if matches!(ambiguity(written), Some(Ambiguity::Boolean | Ambiguity::Number)) {
             let message = format!("the key `{written}` is read as `{key}` by some tools and as `{written}` by others");
             self.warn(Code::AmbiguousScalar, span, message, &format!("write \"{written}\", with quotes"), None);
+        } else if key != written && written.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+            // Keys are text, which is made of the number: beyond 64 bits not of all its digits.
+            let message = format!("the key `{written}` is a number, of which the key `{key}` is made");
+            self.warn(Code::AmbiguousScalar, span, message, &format!("write \"{written}\", with quotes"), None);
         }
     }
 

@@ -109,7 +109,8 @@ fn syntax_problem(text: &str, error: &ScanError) -> Problem {
     }
     let line = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
     let line = text.get(line..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-    let message = error.info();
+    // What the parser calls it is its own affair.
+    let message = if code == Code::TooLarge { format!("nested deeper than {MAX_DEPTH} levels") } else { error.info() };
     let help = if code == Code::TooLarge { TOO_DEEP } else { syntax_help(&message, line) };
     Problem { code, span: Span { start, end }, help: help.into(), message }
 }
