@@ -72,7 +72,7 @@ fn transition(work: &Work<'_>, before: &ComponentRecord, now: &ComponentRecord) 
         State::Queued | State::Progressing | State::Verifying if was(&[State::Waiting]) => {
             let what = match now.moved {
                 true => "moves",
-                false if was_verified(work, &now.name) => "is verified again",
+                false if was_verified(work, &now.name) => "is to be verified again",
                 false => "is to be verified",
             };
             Some((Reason::Progressing, at(what)))

@@ -131,6 +131,24 @@ fn each_transition_of_a_component_is_told_once(#[case] engine: Engine) {
     assert_eq!(told(&play), said(&expected));
 }
 
+/// On Flux the second look is over in no time, and only its end is told.
+#[test]
+fn what_stands_on_a_change_is_told_to_be_verified_again_and_then_verified() {
+    let mut play = running(Engine::Argo, Script::default());
+    let before = told(&play).len();
+    let mut next = pair("1.0.0");
+    next["components"][0]["values"] = json!({"x": 1});
+    play.commit("app", next);
+    play.until_ready("app");
+    let expected = [
+        (Reason::Progressing, "component a moves (chart 1.0.0)"),
+        (Reason::Progressing, "component a is verified (chart 1.0.0)"),
+        (Reason::Progressing, "component b is to be verified again (chart 1.0.0)"),
+        (Reason::Progressing, "component b is verified (chart 1.0.0)"),
+    ];
+    assert_eq!(told(&play)[before..], said(&expected));
+}
+
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]
