@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod check;
 pub mod content;
 pub mod definition;
+mod derived;
 pub mod diagnostic;
 pub mod digest;
 pub mod duration;

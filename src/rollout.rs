@@ -48,6 +48,7 @@ mod release;
 mod removal;
 mod replace;
 pub mod request;
+mod requirements;
 mod rights;
 mod rollback;
 mod settings;
@@ -84,7 +85,7 @@ pub use decision::{Action, Decision, Event, Precondition, Record, RolloutEvent, 
 pub use needs::{Depth, Needs, needs};
 pub use peer::{Found, peer, sort, sources_of};
 pub use rights::Right;
-pub use snapshot::{Cluster, PackageView, Peer, Required, RevisionView, Snapshot, Unreadable};
+pub use snapshot::{Cluster, OtherPackage, PackageView, Peer, Required, RevisionView, Snapshot, Unreadable};
 pub use workloads::not_rolled_out;
 
 /// How often an object of somebody else that is in the way is looked at again.

@@ -22,7 +22,7 @@ use crate::package::definition;
 use crate::package::names::{NameError, ObjectName, PackageName};
 use crate::package::version::Version;
 use crate::package::violation::{Code, Violation};
-use crate::rollout::{self, Cluster, PackageView, Peer, RevisionView, Snapshot, Unreadable};
+use crate::rollout::{self, Cluster, OtherPackage, PackageView, Peer, RevisionView, Snapshot, Unreadable};
 
 /// Facts about the cluster that change seldom.
 #[derive(Clone, Debug, Default)]
@@ -148,9 +148,7 @@ impl View {
     }
 
     /// Replaces what the others know of a Package; true if that is news.
-    pub fn publish(&self, key: &PackageKey, mut peer: Peer) -> bool {
-        // How long it has been still is asked anew each time.
-        peer.still_for = Duration::ZERO;
+    pub fn publish(&self, key: &PackageKey, peer: Peer) -> bool {
         let peer = Arc::new(peer);
         lock(&self.unknown).remove(key);
         lock(&self.peers).insert(key.clone(), peer.clone()).is_none_or(|before| before != peer)
@@ -237,16 +235,16 @@ impl View {
     }
 
     /// What the others are doing.
-    pub fn peers(&self, key: &PackageKey) -> Vec<Peer> {
+    pub fn peers(&self, key: &PackageKey) -> Vec<OtherPackage> {
         let peers = lock(&self.peers);
         let others = peers.iter().filter(|(other, _)| *other != key);
         let as_seen = |(other, peer): (&PackageKey, &Arc<Peer>)| {
-            let mut peer = Peer { still_for: self.still_for(other), ..peer.as_ref().clone() };
+            let mut peer = Arc::clone(peer);
             if self.generation(other).is_some_and(|generation| generation != peer.generation) {
                 // What its new spec asks for is not known yet: whoever requires it waits.
-                (peer.open, peer.refused) = (true, false);
+                peer = Arc::new(Peer { open: true, refused: false, ..peer.as_ref().clone() });
             }
-            peer
+            OtherPackage { peer, still_for: self.still_for(other) }
         };
         others.map(as_seen).collect()
     }

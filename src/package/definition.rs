@@ -7,16 +7,20 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
-use super::digest::{ComponentDigest, DigestError, Digests};
+use super::derived::{Derived, ForEngine};
+use super::digest::{ComponentDigest, DigestError, digest};
 use super::duration::GoDuration;
 use super::names::{ComponentName, Namespace, ObjectName, PackageName, ReleaseName};
+use super::order::{Order, order};
 use super::range::Range;
 use super::version::Version;
 use crate::api::{
-    Canary, ComponentSource, DeletionPolicy, DriftIgnore, Engine, HealthCheckExpr, SourceRef, UpgradeCrds,
-    ValuesFromKind,
+    Canary, ComponentSource, DeletionPolicy, DriftIgnore, Engine, HealthCheckExpr, RecordedComponent, SourceRef,
+    UpgradeCrds, ValuesFromKind,
 };
 
 pub(crate) use parse::did_you_mean;
@@ -68,7 +72,10 @@ pub struct Definition {
     pub revision_history_limit: u32,
     /// Components and hooks, in declaration order.
     pub components: Vec<Component>,
-    digests: Digests,
+    digests: ForEngine<Result<Vec<ComponentDigest>, DigestError>>,
+    order: Derived<Order>,
+    /// What a revision says of the components, as far as the spec alone tells.
+    pub(crate) outlines: ForEngine<Result<Arc<[RecordedComponent]>, DigestError>>,
 }
 
 impl Definition {
@@ -78,7 +85,14 @@ impl Definition {
     /// # Errors
     /// See [`DigestError`].
     pub fn digests(&self, engine: Engine) -> Result<&[ComponentDigest], DigestError> {
-        self.digests.of(&self.components, engine)
+        let take = || self.components.iter().map(|component| digest(component, engine)).collect();
+        self.digests.get(engine, take).as_deref().map_err(Clone::clone)
+    }
+
+    /// The order in which the components move. Taken when first asked for.
+    pub fn order(&self) -> &Order {
+        // A definition has no cycle: parsing has refused it.
+        self.order.get(|| order(&self.components).unwrap_or_default())
     }
 }
 

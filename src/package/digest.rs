@@ -1,7 +1,6 @@
 //! The fingerprint that decides whether a component moves.
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -77,38 +76,6 @@ pub fn digest(component: &Component, engine: Engine) -> Result<ComponentDigest, 
     let text = canonical_json(&Value::Object(content))
         .map_err(|source| DigestError::Values { component: component.name.to_string(), source })?;
     Ok(ComponentDigest(format!("v1:{}", encode_hex(&Sha256::digest(text.as_bytes())))))
-}
-
-/// The digests of a Package's components, taken once for each engine: whoever
-/// decides asks for them again and again. A copy takes its own, since it may be
-/// changed.
-#[derive(Debug, Default)]
-pub(super) struct Digests {
-    flux: OnceLock<Result<Vec<ComponentDigest>, DigestError>>,
-    argo: OnceLock<Result<Vec<ComponentDigest>, DigestError>>,
-}
-
-impl Digests {
-    pub fn of(&self, components: &[Component], engine: Engine) -> Result<&[ComponentDigest], DigestError> {
-        let taken = match engine {
-            Engine::Flux => &self.flux,
-            Engine::Argo => &self.argo,
-        };
-        let digests = taken.get_or_init(|| components.iter().map(|component| digest(component, engine)).collect());
-        digests.as_deref().map_err(Clone::clone)
-    }
-}
-
-impl Clone for Digests {
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl PartialEq for Digests {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 fn repository_chart(chart: &RepositoryChart) -> Value {

@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::fields::{at, field};
+use crate::fields::{at, beside, field};
 
 /// The first owned field that differs.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +98,7 @@ impl<'a> Walk<'a> {
         }
         match (wanted, found) {
             (Value::Object(wanted), Some(Value::Object(found))) => {
-                wanted.iter().find_map(|(key, value)| self.below(Step::Key(key), value, field(found, key)))
+                beside(wanted, found).find_map(|(key, value, found)| self.below(Step::Key(key), value, found))
             }
             // The API server drops an empty map or list where it may be absent.
             (Value::Object(wanted), None) => {

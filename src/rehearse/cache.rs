@@ -8,6 +8,7 @@ use super::packages::text;
 use super::process::PackageId;
 use super::{Faults, Rehearsal};
 use crate::api::wellknown::{FIELD_MANAGER, LABEL_MANAGED_BY, LABEL_PACKAGE};
+use crate::fields;
 use crate::rollout::live::Live;
 use crate::sim::fingerprint;
 use crate::sim::{Change, Key, Object, Shared, Verb};
@@ -179,6 +180,9 @@ impl Rehearsal {
                 ids.extend(interested.map(|(id, _)| id.clone()));
             }
         }
+        if before.is_none_or(|before| changes_peer(change, before)) {
+            self.process.stale.extend(ids.iter().cloned());
+        }
         let alone = self.process.peers.len() < 2 && self.process.cache.of_kind("Package").count() < 2;
         if !alone && before.is_none_or(|before| matters_to_others(change, before)) {
             for id in ids.clone() {
@@ -188,6 +192,22 @@ impl Rehearsal {
         ids.sort();
         ids.dedup();
         ids
+    }
+}
+
+/// Whether a change may change what others may know of a Package, whether or not
+/// they are to be told.
+fn changes_peer(change: &Change, before: &Object) -> bool {
+    let differs = |path: &[&str]| fields::at(&change.object, path) != fields::at(before, path);
+    match change.key.kind.as_str() {
+        "PackageRevision" => true,
+        "Package" => matters_to_others(change, before),
+        "HelmRelease" | "Application" => {
+            let parts: [&[&str]; 3] =
+                [&["metadata", "annotations"], &["status", "history"], &["status", "operationState"]];
+            matters_to_others(change, before) || parts.into_iter().any(differs)
+        }
+        _ => false,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::canary::{Observation, Sight};
 use crate::engine::ObjectKey;
 use crate::ready::evidence::Lookup;
 use crate::rollout::live::Live;
-use crate::rollout::{Cluster, Found, Needs, PackageView, Snapshot, needs, peer, sort, sources_of};
+use crate::rollout::{Cluster, Found, Needs, OtherPackage, PackageView, Snapshot, needs, peer, sort, sources_of};
 use crate::sim::Key;
 use crate::sim::chart::is_cluster_scoped;
 use crate::sim::guard::Policy;
@@ -37,15 +37,15 @@ impl Rehearsal {
             self.process.peers.remove(id);
             return None;
         };
-        self.process.peers.insert(id.clone(), peer(&snapshot));
+        if self.process.stale.remove(id) || !self.process.peers.contains_key(id) {
+            self.process.peers.insert(id.clone(), Arc::new(peer(&snapshot)));
+        }
         let now = self.now();
         let peers = self.process.peers.iter().filter(|(other, _)| *other != id);
         snapshot.peers = peers
             .map(|(other, peer)| {
                 let since = self.process.seen.get(other).map_or(now, |seen| seen.since);
-                let mut peer = peer.clone();
-                peer.still_for = Duration::from_millis(now - since);
-                peer
+                OtherPackage { peer: Arc::clone(peer), still_for: Duration::from_millis(now - since) }
             })
             .collect();
         let mut wanted = needs(&snapshot);

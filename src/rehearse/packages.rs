@@ -139,10 +139,10 @@ impl Rehearsal {
 
     /// Brings what the others know of a Package up to date.
     pub(super) fn look_at_peer(&mut self, id: &PackageId) {
+        self.process.stale.remove(id);
         match self.snapshot_without_peers(id) {
             Some(snapshot) => {
-                let peer = peer(&snapshot);
-                self.process.peers.insert(id.clone(), peer);
+                self.process.peers.insert(id.clone(), Arc::new(peer(&snapshot)));
             }
             None => {
                 self.process.peers.remove(id);
@@ -157,8 +157,7 @@ impl Rehearsal {
         let mut concerned = if before.is_some() { self.concerned_by(id) } else { Vec::new() };
         self.look_at_peer(id);
         let is_news = match (before, self.process.peers.get(id)) {
-            // How long it has been still is asked anew each time.
-            (Some(before), Some(now)) => Peer { still_for: now.still_for, ..before } != *now,
+            (Some(before), Some(now)) => before != *now,
             (before, now) => before.is_some() != now.is_some(),
         };
         if !is_news {

@@ -91,7 +91,9 @@ pub(super) struct Process {
     /// nothing is decided upon anything older.
     pub expected: BTreeMap<PackageId, BTreeMap<Key, u64>>,
     pub seen: BTreeMap<PackageId, Seen>,
-    pub peers: Shared<BTreeMap<PackageId, Peer>>,
+    pub peers: Shared<BTreeMap<PackageId, Arc<Peer>>>,
+    /// Packages of which the others may know something else by now.
+    pub stale: BTreeSet<PackageId>,
     /// Objects that a Package's last decision was made from.
     pub interest: Shared<BTreeMap<PackageId, BTreeSet<Key>>>,
     /// Objects that are watched for a Package by name.

@@ -13,8 +13,8 @@ use super::release;
 use super::snapshot::Snapshot;
 use super::wanted::Wanted;
 use crate::api::wellknown::{
-    ANNOTATION_ADOPT, ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID, FLUX_DISABLED, FLUX_OWNER_NAME,
-    FLUX_OWNER_NAMESPACE, FLUX_PRUNE,
+    ARGO_COMPARE_OPTIONS, ARGO_SYNC_OPTIONS, ARGO_TRACKING_ID, FLUX_DISABLED, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
+    FLUX_PRUNE,
 };
 use crate::api::{Engine, RecordedComponent};
 use crate::engine::observe::bare_version;
@@ -49,7 +49,7 @@ pub(crate) fn given_to(snapshot: &Snapshot, component: &str) -> String {
 
 /// The component of this Package that a live object is given to.
 pub(crate) fn heir<'a>(snapshot: &Snapshot, live: &'a Live) -> Option<&'a str> {
-    let given = live.annotation(ANNOTATION_ADOPT)?.strip_prefix(snapshot.package.namespace.as_str())?;
+    let given = live.adopt()?.strip_prefix(snapshot.package.namespace.as_str())?;
     given.strip_prefix('/')?.strip_prefix(snapshot.package.name.as_str())?.strip_prefix('/')
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn is_given(snapshot: &Snapshot, component: &str, live: &Live) -> boo
 /// Whether a live object was, or is to be, taken over: what others have written
 /// into it goes when we write it.
 pub(crate) fn is_taken_over(live: &Live) -> bool {
-    live.annotation(ANNOTATION_ADOPT).is_some()
+    live.adopt().is_some()
 }
 
 /// Whether an object that stands at a place of ours is somebody else's. It may have

@@ -7,14 +7,13 @@ use super::adopt;
 use super::history::History;
 use super::live::Live;
 use super::release;
-use super::snapshot::{Peer, Required, RevisionView, Snapshot};
+use super::requirements;
+use super::snapshot::{RevisionView, Snapshot};
 use super::wanted::{Identity, Wanted};
 use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{Blocker, Claim, Reason};
 use crate::engine::ObjectKey;
-use crate::package::definition::{ChartSource, Definition, Requirement};
-use crate::package::names::PackageName;
-use crate::package::range::Range;
+use crate::package::definition::{ChartSource, Definition};
 use crate::package::version::Version;
 use crate::ready::evidence::Entry;
 
@@ -53,26 +52,21 @@ fn refusals(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Re
 
 /// Whether a changed spec waits for its requirements, whatever others hold.
 pub(crate) fn waits_for_requirements(snapshot: &Snapshot, definition: &Definition) -> bool {
-    requirements(snapshot, definition)
-        .and_then(|()| excluded_by_requirers(snapshot, definition))
-        .and_then(|()| settle(snapshot, definition))
-        .is_err()
+    requirements::met(snapshot, definition).and_then(|()| requirements::still(snapshot, definition)).is_err()
 }
 
 /// Asks once more for a revision that was made and has begun with nothing: it may have
 /// been suspended since, or waited for a chart.
 pub(crate) fn may_begin(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
-    requirements(snapshot, definition)?;
-    excluded_by_requirers(snapshot, definition)
+    requirements::met(snapshot, definition)
 }
 
 /// Judges a wanted state that differs from the latest revision.
 pub(crate) fn may_start(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Result<(), Held> {
     refusals(snapshot, definition, wanted)?;
     conflicts(snapshot, wanted)?;
-    requirements(snapshot, definition)?;
-    excluded_by_requirers(snapshot, definition)?;
-    settle(snapshot, definition)
+    requirements::met(snapshot, definition)?;
+    requirements::still(snapshot, definition)
 }
 
 /// An expression that cannot be evaluated would be found out only once its
@@ -154,7 +148,7 @@ fn refuse_replacement(snapshot: &Snapshot, definition: &Definition, wanted: &Wan
 /// the hook's chart.
 fn refuse_running_release(snapshot: &Snapshot, wanted: &Wanted) -> Result<(), Held> {
     for hook in wanted.hooks() {
-        let runs = |child: &&Live| !release::is_hook(child) && release::claim(child).as_ref() == Some(&hook.release);
+        let runs = |child: &&Live| !release::is_hook(child) && release::claim(child) == Some(&hook.release);
         if let Some(child) = snapshot.own_children().find(runs) {
             let component = child.component().unwrap_or_default();
             let message = format!(
@@ -199,7 +193,7 @@ fn is_stranger(snapshot: &Snapshot, namespace: &str) -> bool {
 
 /// Whether an object of somebody else keeps us from a release.
 fn holds(snapshot: &Snapshot, live: &Live, release: &Claim) -> bool {
-    let same = |claim: Claim| (&claim.namespace, &claim.name) == (&release.namespace, &release.name);
+    let same = |claim: &Claim| (&claim.namespace, &claim.name) == (&release.namespace, &release.name);
     let is_ours = || snapshot.own_children().filter_map(release::claim).any(same);
     release::holds(live, release)
         && (!is_stranger(snapshot, &live.key().namespace) || (release::is_deployed(live, release) && !is_ours()))
@@ -248,16 +242,16 @@ fn releases_of_others(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Opti
 
 /// Children and releases that other Packages have, or ask for.
 fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Option<Blocker>)> {
-    let held: BTreeSet<Claim> = snapshot.own_children().filter_map(release::claim).collect();
+    let held: BTreeSet<&Claim> = snapshot.own_children().filter_map(release::claim).collect();
     let standing: BTreeSet<&ObjectKey> = snapshot.own_children().map(Live::key).collect();
     let claimed = snapshot.peers.iter().filter_map(|peer| {
         let name = wanted.children().find(|(_, key)| peer.children.contains(key) && !standing.contains(key));
-        let of_hooks = wanted.hooks().map(|hook| hook.release.clone());
+        let of_hooks = wanted.hooks().map(|hook| &hook.release);
         let mut claims = wanted.claims().chain(of_hooks);
         let release = claims.find(|claim| peer.has_claimed(snapshot, claim) && !held.contains(claim));
         let what = match (name, release) {
             (Some((component, key)), _) => format!("{key} of component `{component}`"),
-            (None, Some(claim)) if is_stranger(snapshot, &peer.namespace) => return Some(held_by_stranger(&claim)),
+            (None, Some(claim)) if is_stranger(snapshot, &peer.namespace) => return Some(held_by_stranger(claim)),
             (None, Some(claim)) => format!("release {}/{}", claim.namespace, claim.name),
             (None, None) => return None,
         };
@@ -275,8 +269,8 @@ fn claims_of_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<(String, Option<
 
 /// Wanted releases that other Packages have, or ask for.
 pub(crate) fn held_by_peers(snapshot: &Snapshot, wanted: &Wanted) -> Vec<Claim> {
-    let held = |claim: &Claim| snapshot.peers.iter().any(|peer| peer.has_claimed(snapshot, claim));
-    wanted.claims().filter(held).collect()
+    let held = |claim: &&Claim| snapshot.peers.iter().any(|peer| peer.has_claimed(snapshot, claim));
+    wanted.claims().filter(held).cloned().collect()
 }
 
 fn conflict_with(key: &ObjectKey) -> Blocker {
@@ -288,152 +282,9 @@ fn conflict_with(key: &ObjectKey) -> Blocker {
     }
 }
 
-/// The other Packages of the namespace.
-fn neighbours(snapshot: &Snapshot) -> impl Iterator<Item = &Peer> {
-    snapshot.peers.iter().filter(|peer| peer.namespace == snapshot.package.namespace)
-}
-
-fn waiting(reason: Reason, messages: Vec<String>, blocked_by: Vec<Blocker>) -> Result<(), Held> {
+pub(super) fn waiting(reason: Reason, messages: Vec<String>, blocked_by: Vec<Blocker>) -> Result<(), Held> {
     if messages.is_empty() {
         return Ok(());
     }
     Err(Held::Waiting { reason, message: messages.join("; "), blocked_by })
-}
-
-/// Each required package has a last succeeded version in the range and is not
-/// moving; Kubernetes is in the range.
-fn requirements(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
-    let mut messages = Vec::new();
-    let mut blocked_by = Vec::new();
-    for requirement in &definition.requires {
-        match requirement {
-            Requirement::Kubernetes { range } => {
-                let version = snapshot.cluster.kubernetes.as_ref();
-                if !version.is_some_and(|version| range.admits(version)) {
-                    let found = version.map_or_else(|| "unknown".to_owned(), Version::to_string);
-                    messages.push(format!("Kubernetes {} is required, found {found}", range.as_written()));
-                }
-            }
-            Requirement::Package { name, range, optional } => {
-                let peer = neighbours(snapshot).find(|peer| peer.name == *name);
-                if let Some(unmet) = unmet(snapshot, name, range.as_ref(), *optional, peer) {
-                    messages.push(unmet);
-                    blocked_by.push(package_blocker(snapshot, name));
-                }
-            }
-        }
-    }
-    waiting(Reason::RequirementsNotMet, messages, blocked_by)
-}
-
-fn unmet(
-    snapshot: &Snapshot,
-    name: &PackageName,
-    range: Option<&Range>,
-    optional: bool,
-    peer: Option<&Peer>,
-) -> Option<String> {
-    let Some(peer) = peer else {
-        return (!optional).then(|| format!("package {name} is required and does not exist"));
-    };
-    let wanted = range.map_or_else(String::new, |range| format!(" {}", range.as_written()));
-    let Some(version) = &peer.succeeded else {
-        return Some(format!("package {name}{wanted} is required and has not succeeded yet"));
-    };
-    if range.is_some_and(|range| !range.admits(version)) {
-        return Some(format!("package {name}{wanted} is required, {version} runs"));
-    }
-    is_moving(snapshot, peer).then(|| format!("package {name} is required and is moving"))
-}
-
-/// A revision has started and not ended, or is wanted and waits for something
-/// other than a refusal or the package that asks, directly or through others.
-pub(crate) fn is_moving(snapshot: &Snapshot, peer: &Peer) -> bool {
-    peer.open || (peer.wants_change && !peer.refused && !waits_for_us(snapshot, peer, &mut BTreeSet::new()))
-}
-
-fn waits_for_us(snapshot: &Snapshot, peer: &Peer, seen: &mut BTreeSet<PackageName>) -> bool {
-    if !seen.insert(peer.name.clone()) {
-        return false;
-    }
-    let requires = |name: &PackageName| peer.requires.iter().any(|required| required.name == *name);
-    if requires(&snapshot.package.name) || is_excluded_by_us(snapshot, peer) {
-        return true;
-    }
-    let awaited = neighbours(snapshot).filter(|next| next.wants_change);
-    awaited.filter(|next| requires(&next.name) || excludes(next, peer)).any(|next| waits_for_us(snapshot, next, seen))
-}
-
-/// Whether what this package asks for keeps another one from its version.
-fn is_excluded_by_us(snapshot: &Snapshot, peer: &Peer) -> bool {
-    let (Ok(definition), Some(wanted)) = (&snapshot.package.definition, &peer.wanted) else { return false };
-    let runs = History::new(&snapshot.revisions).verified().is_some();
-    let excludes = |requirement: &Requirement| match requirement {
-        Requirement::Package { name, range: Some(range), .. } => *name == peer.name && !range.admits(wanted),
-        Requirement::Package { range: None, .. } | Requirement::Kubernetes { .. } => false,
-    };
-    runs && definition.requires.iter().any(excludes)
-}
-
-/// Whether an installed requirer keeps another package from its version.
-fn excludes(requirer: &Peer, peer: &Peer) -> bool {
-    let Some(wanted) = &peer.wanted else { return false };
-    let out = |required: &Required| required.range.as_ref().is_some_and(|range| !range.admits(wanted));
-    let installed = requirer.succeeded.is_some() && !requirer.deleting;
-    installed && requirer.requires.iter().any(|required| required.name == peer.name && out(required))
-}
-
-/// A package does not start towards a version that the wanted spec of an
-/// installed requirer excludes.
-fn excluded_by_requirers(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
-    let mut messages = Vec::new();
-    let mut blocked_by = Vec::new();
-    for peer in neighbours(snapshot).filter(|peer| peer.succeeded.is_some() && !peer.deleting) {
-        let excluding = peer.requires.iter().find(|required| {
-            required.name == definition.name && required.range.as_ref().is_some_and(|r| !r.admits(&definition.version))
-        });
-        if let Some(range) = excluding.and_then(|required| required.range.as_ref()) {
-            messages.push(format!(
-                "package {} requires {} {}, {} is outside of it",
-                peer.name,
-                definition.name,
-                range.as_written(),
-                definition.version
-            ));
-            blocked_by.push(package_blocker(snapshot, &peer.name));
-        }
-    }
-    waiting(Reason::RequirementsNotMet, messages, blocked_by)
-}
-
-fn package_blocker(snapshot: &Snapshot, name: &PackageName) -> Blocker {
-    Blocker {
-        kind: "Package".into(),
-        namespace: snapshot.package.namespace.clone(),
-        name: name.to_string(),
-        reason: Reason::RequirementsNotMet.to_string(),
-    }
-}
-
-/// One commit changes several packages one after the other: whoever requires
-/// others starts only when it and what it requires have been still.
-fn settle(snapshot: &Snapshot, definition: &Definition) -> Result<(), Held> {
-    let required: Vec<&Peer> = definition
-        .requires
-        .iter()
-        .filter_map(|requirement| match requirement {
-            Requirement::Package { name, .. } => neighbours(snapshot).find(|peer| peer.name == *name),
-            Requirement::Kubernetes { .. } => None,
-        })
-        .collect();
-    let requires_packages = definition.requires.iter().any(|r| matches!(r, Requirement::Package { .. }));
-    if !requires_packages {
-        return Ok(());
-    }
-    let still =
-        required.iter().map(|peer| peer.still_for).chain([snapshot.package.still_for]).min().unwrap_or_default();
-    match snapshot.cluster.requirements_settle.checked_sub(still) {
-        Some(left) if !left.is_zero() => Err(Held::Settling { left }),
-        Some(_) | None => Ok(()),
-    }
 }

@@ -1,33 +1,70 @@
 //! Objects as they were last seen in the cluster.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
+use crate::api::Claim;
 use crate::api::wellknown::{
-    ANNOTATION_DIGEST, ANNOTATION_WAVE, FIELD_MANAGER, LABEL_COMPONENT, LABEL_MANAGED_BY, LABEL_PACKAGE,
+    ANNOTATION_ADOPT, ANNOTATION_DIGEST, ANNOTATION_WAVE, FIELD_MANAGER, LABEL_COMPONENT, LABEL_MANAGED_BY,
+    LABEL_PACKAGE,
 };
 use crate::engine::ObjectKey;
 use crate::fields::field;
 
 /// An object as it was last seen. Cheap to clone.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Live {
     /// The whole object, without `managedFields`.
     pub object: Arc<Map<String, Value>>,
-    key: Arc<ObjectKey>,
+    facts: Arc<Facts>,
+}
+
+/// What is asked of an object again and again, read from it once.
+#[derive(Debug)]
+struct Facts {
+    key: ObjectKey,
+    package: Option<String>,
+    component: Option<String>,
+    digest: Option<String>,
+    adopt: Option<String>,
+    claim: OnceLock<Option<Claim>>,
+}
+
+impl Facts {
+    fn of(object: &Map<String, Value>) -> Self {
+        let metadata = field(object, "metadata").and_then(Value::as_object);
+        let entries = |name: &str| field(metadata?, name)?.as_object();
+        let (labels, annotations) = (entries("labels"), entries("annotations"));
+        let text = |map: Option<&Map<String, Value>>, key: &str| field(map?, key)?.as_str().map(str::to_owned);
+        let is_ours = labels.and_then(|labels| field(labels, LABEL_MANAGED_BY)?.as_str()) == Some(FIELD_MANAGER);
+        Self {
+            key: key_of(object),
+            package: text(labels, LABEL_PACKAGE).filter(|_| is_ours),
+            component: text(labels, LABEL_COMPONENT),
+            digest: text(annotations, ANNOTATION_DIGEST),
+            adopt: text(annotations, ANNOTATION_ADOPT),
+            claim: OnceLock::new(),
+        }
+    }
+}
+
+impl PartialEq for Live {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.object, &other.object) || self.object == other.object
+    }
 }
 
 impl Live {
     /// Wraps an object.
     pub fn new(object: impl Into<Arc<Map<String, Value>>>) -> Self {
         let object = object.into();
-        Self { key: Arc::new(key_of(&object)), object }
+        Self { facts: Arc::new(Facts::of(&object)), object }
     }
 
     /// `apiVersion`, kind, namespace and name.
     pub fn key(&self) -> &ObjectKey {
-        &self.key
+        &self.facts.key
     }
 
     /// The same, borrowed.
@@ -37,7 +74,7 @@ impl Live {
 
     /// Name.
     pub fn name(&self) -> &str {
-        text(self.metadata(), "name")
+        &self.key().name
     }
 
     /// uid.
@@ -67,18 +104,29 @@ impl Live {
 
     /// Name of the component it says it stands for.
     pub fn component(&self) -> Option<&str> {
-        self.label(LABEL_COMPONENT)
+        self.facts.component.as_deref()
     }
 
     /// Name of the Package it belongs to. What is rendered for Git names one as
     /// well, but is not ours.
     pub fn package(&self) -> Option<&str> {
-        self.label(LABEL_PACKAGE).filter(|_| self.label(LABEL_MANAGED_BY) == Some(FIELD_MANAGER))
+        self.facts.package.as_deref()
     }
 
     /// The digest it says it was rendered from. No proof by itself: it survives edits.
     pub fn digest(&self) -> Option<&str> {
-        self.annotation(ANNOTATION_DIGEST)
+        self.facts.digest.as_deref()
+    }
+
+    /// The component of a Package that it is given to, as `<namespace>/<name>/<component>`.
+    pub fn adopt(&self) -> Option<&str> {
+        self.facts.adopt.as_deref()
+    }
+
+    /// The release that it stands for, as `read` tells from the object when it is
+    /// first asked for.
+    pub(crate) fn claim(&self, read: impl FnOnce(&Self) -> Option<Claim>) -> Option<&Claim> {
+        self.facts.claim.get_or_init(|| read(self)).as_ref()
     }
 
     /// Position in the apply order, kept for uninstall; objects without one come first.

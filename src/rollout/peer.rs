@@ -9,7 +9,6 @@ use super::live::{Live, key_of};
 use super::release;
 use super::snapshot::{Peer, Required, RevisionView, Snapshot};
 use super::wanted::Wanted;
-use crate::api::wellknown::ANNOTATION_ADOPT;
 use crate::api::{Claim, Engine, RevisionPhase};
 use crate::engine::{ObjectKey, claim, follower_name};
 use crate::package::definition::{ChartSource, Definition, Requirement};
@@ -28,11 +27,11 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
     let changed = wanted.as_ref().is_some_and(|(_, wanted)| latest.is_none_or(|latest| wanted.differs_from(latest)));
     let pending = latest.is_some_and(|latest| latest.status.phase == RevisionPhase::Pending);
     let own: Vec<&Live> = snapshot.own_children().collect();
-    let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims());
+    let spec_claims = wanted.iter().flat_map(|(_, wanted)| wanted.claims().cloned());
     let canaried = definition.iter().flat_map(|definition| &definition.components).filter(|c| c.canary.is_some());
     let hook_claims = wanted.iter().flat_map(|(_, wanted)| wanted.hooks()).map(|hook| hook.release.clone());
     let spec_children = wanted.iter().flat_map(|(_, wanted)| wanted.children().map(|(_, key)| key.clone()));
-    let held: BTreeSet<Claim> = own.iter().filter_map(|child| release::claim(child)).collect();
+    let held = own.iter().filter_map(|child| release::claim(child));
     let running =
         own.iter().filter_map(|child| release::claim(child).filter(|claim| release::is_deployed(child, claim)));
     let standing = own.iter().map(|child| child.key().clone());
@@ -49,10 +48,9 @@ pub fn peer(snapshot: &Snapshot) -> Peer {
             || wanted.as_ref().is_some_and(|(d, wanted)| changed && gate::is_refused(snapshot, d, wanted)),
         deleting,
         requires: definition.map(required).unwrap_or_default(),
-        still_for: snapshot.package.still_for,
         generation: snapshot.package.generation,
-        claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held.iter().cloned()).collect()),
-        held: Arc::new(running.collect()),
+        claims: Arc::new(spec_claims.filter(|_| !deleting).chain(held.cloned()).collect()),
+        held: Arc::new(running.cloned().collect()),
         guarded: Arc::new(canaried.filter(|_| !deleting).map(claim).collect()),
         hook_claims: Arc::new(hook_claims.collect()),
         children: Arc::new(spec_children.filter(|_| !deleting).chain(standing).collect()),
@@ -87,7 +85,7 @@ pub fn sort(own: &Peer, live: &Live) -> Found {
     let key = live.key();
     let given = format!("{}/{}/", own.namespace, own.name);
     let here = key.namespace == own.namespace;
-    let is_given = live.annotation(ANNOTATION_ADOPT).is_some_and(|adopt| adopt.starts_with(&given));
+    let is_given = live.adopt().is_some_and(|adopt| adopt.starts_with(&given));
     if here && (own.children.contains(key) || is_given) {
         Found::Child
     } else if here && live.package() == Some(own.name.as_str()) {

@@ -220,7 +220,11 @@ pub(crate) fn is_as_written(component: &RecordedComponent, child: &Live) -> bool
 }
 
 /// The release that a live child stands for.
-pub(crate) fn claim(child: &Live) -> Option<Claim> {
+pub(crate) fn claim(child: &Live) -> Option<&Claim> {
+    child.claim(read_claim)
+}
+
+fn read_claim(child: &Live) -> Option<Claim> {
     let spec = child.object.get("spec")?;
     let own = child.key();
     let text = |path: &[&str]| path.iter().try_fold(spec, |value, key| value.get(*key)).and_then(Value::as_str);

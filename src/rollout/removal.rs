@@ -100,7 +100,7 @@ pub(crate) fn remove(work: &mut Work<'_>, child: &Live) -> String {
 /// claims is never uninstalled.
 pub(crate) fn is_claimed_elsewhere(work: &Work<'_>, child: &Live) -> bool {
     let snapshot = work.snapshot;
-    let claims = |claim: Claim| snapshot.peers.iter().any(|peer| !peer.deleting && peer.has_claimed(snapshot, &claim));
+    let claims = |claim: &Claim| snapshot.peers.iter().any(|peer| !peer.deleting && peer.has_claimed(snapshot, claim));
     release::claim(child).is_some_and(claims)
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn is_held(work: &Work<'_>, component: &RecordedComponent) -> bool {
 /// identity, or of another chart. A component that has replaced it already goes on
 /// with what it has.
 pub(crate) fn is_replaced_by(revisions: &[RevisionView], child: &Live, component: &RecordedComponent) -> bool {
-    let has_other_claim = || release::claim(child).is_some_and(|claim| claim != component.release);
+    let has_other_claim = || release::claim(child).is_some_and(|claim| *claim != component.release);
     let has_other_chart =
         || written_from(revisions, child).is_some_and(|known| wanted::difference(component, known).is_some());
     component.replaces && (has_other_claim() || has_other_chart())
@@ -75,13 +75,13 @@ pub(crate) fn written_from<'a>(revisions: &'a [RevisionView], child: &Live) -> O
 /// Whether another component than the one that replaces a child's release claims that.
 fn is_claimed(work: &Work<'_>, child: &Live, component: &RecordedComponent) -> bool {
     let others = || work.latest.spec.components.iter().filter(|other| !other.hook && other.name != component.name);
-    release::claim(child).is_some_and(|claim| others().any(|other| other.release == claim))
+    release::claim(child).is_some_and(|claim| others().any(|other| other.release == *claim))
 }
 
 /// A child of ours that holds a component's release under another name.
 pub(crate) fn holder<'a>(work: &Work<'a>, component: &RecordedComponent) -> Option<&'a Live> {
     let wanted = release::object_key(component)?;
-    work.inventory().find(|child| *child.key() != wanted && release::claim(child).as_ref() == Some(&component.release))
+    work.inventory().find(|child| *child.key() != wanted && release::claim(child) == Some(&component.release))
 }
 
 /// Lets go of a release without uninstalling it: suspend (Flux) or drop the

@@ -73,7 +73,7 @@ pub(crate) fn begin(work: &mut Work<'_>, to: &RevisionView, requested: Option<St
 /// What is new in this package, but older than its revision.
 fn tell_what_stays(work: &mut Work<'_>, target: &RevisionView) {
     let inherited = inherited(work, target);
-    let stays = |child: &&Live| release::claim(child).is_some_and(|claim| inherited.contains(&claim));
+    let stays = |child: &&Live| release::claim(child).is_some_and(|claim| inherited.contains(claim));
     let names: Vec<&str> = work.inventory().filter(stays).filter_map(Live::component).collect();
     if !names.is_empty() {
         let message = format!("left as it is, since another package had its release before: {}", names.join(", "));
@@ -193,7 +193,7 @@ fn new_since(work: &Work<'_>, target: &RevisionView) -> Vec<String> {
     // has another name now is handed back, and one that another Package had stays.
     let is_new = |child: &&Live| {
         let name = child.component().unwrap_or_default();
-        let stays = |claim: Claim| claims.contains(&claim) || inherited.contains(&claim);
+        let stays = |claim: &Claim| claims.contains(claim) || inherited.contains(claim);
         let stays = || release::claim(child).is_some_and(stays);
         !release::is_hook(child) && !kept.contains(name) && !taken_over.contains(name) && !stays()
     };

@@ -51,7 +51,7 @@ pub struct Snapshot {
     /// What accounts may do, as far as [`super::needs()`] asked and it is known.
     pub rights: BTreeMap<Right, bool>,
     /// The other Packages. Requirements look at those of the same namespace only.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<OtherPackage>,
     /// Facts about the cluster.
     pub cluster: Cluster,
 }
@@ -191,7 +191,24 @@ impl RevisionView {
     }
 }
 
-/// Another Package of the namespace, as far as requirements go.
+/// Another Package, as a decision sees it.
+#[derive(Clone, Debug)]
+pub struct OtherPackage {
+    /// What is known of it.
+    pub peer: Arc<Peer>,
+    /// For how long this process has seen no changed spec of it.
+    pub still_for: Duration,
+}
+
+impl std::ops::Deref for OtherPackage {
+    type Target = Peer;
+
+    fn deref(&self) -> &Peer {
+        &self.peer
+    }
+}
+
+/// What other Packages know of a Package.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peer {
     /// Namespace.
@@ -212,8 +229,6 @@ pub struct Peer {
     pub deleting: bool,
     /// What its spec requires.
     pub requires: Vec<Required>,
-    /// For how long this process has seen no changed spec of it.
-    pub still_for: Duration,
     /// Generation of the spec that all this is about.
     pub generation: i64,
     /// Identities of the releases that its children hold.

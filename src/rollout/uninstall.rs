@@ -7,7 +7,7 @@ use super::live::Live;
 use super::release;
 use super::removal::{self, Removal};
 use super::replace;
-use super::snapshot::{Peer, Snapshot};
+use super::snapshot::{OtherPackage, Snapshot};
 use super::work::Work;
 use crate::api::wellknown::{
     ANNOTATION_FORCE_DELETE, ARGO_TRACKING_ID, FINALIZER, FLUX_OWNER_NAME, FLUX_OWNER_NAMESPACE,
@@ -83,7 +83,7 @@ fn hand_over(work: &mut Work<'_>) -> Option<String> {
     let snapshot = work.snapshot;
     let leaves = |child: &Live| {
         let claim = release::claim(child);
-        let takes_over = |peer: &Peer| claim.as_ref().is_some_and(|claim| peer.guarded.contains(claim));
+        let takes_over = |peer: &OtherPackage| claim.is_some_and(|claim| peer.guarded.contains(claim));
         claimed.iter().any(|claimed| claimed.key() == child.key()) && !snapshot.peers.iter().any(takes_over)
     };
     if let Some(waiting) = canaries::let_all_go(work, leaves) {
@@ -106,11 +106,11 @@ fn required_by(work: &mut Work<'_>) -> Option<String> {
     }
     let own = &work.snapshot.package.name;
     // An optional requirement holds only as long as the other goes as well.
-    let requires_it = |peer: &&Peer| {
+    let requires_it = |peer: &&OtherPackage| {
         peer.namespace == work.snapshot.package.namespace
             && peer.requires.iter().any(|required| required.name == *own && (!required.optional || peer.deleting))
     };
-    let requirers: Vec<&Peer> = work.snapshot.peers.iter().filter(requires_it).collect();
+    let requirers: Vec<&OtherPackage> = work.snapshot.peers.iter().filter(requires_it).collect();
     for peer in &requirers {
         work.blocked_by.push(Blocker {
             kind: "Package".into(),

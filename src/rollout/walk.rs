@@ -1,5 +1,7 @@
 //! The way forward: hooks, then one turn after the other, in order.
 
+use std::collections::BTreeSet;
+
 use super::canaries;
 use super::evidence::{self, Remembered};
 use super::hooks::{self, HookStanding};
@@ -57,13 +59,18 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
     evidence::follow(work);
     let latest = work.latest;
     let limits = work.limits();
-    let kinds = turns(latest, &work.history, |component| work.runs_wanted(component));
+    let runs_wanted = latest.spec.components.iter().filter(|component| work.runs_wanted(component));
+    let runs_wanted: BTreeSet<&str> = runs_wanted.map(|component| component.name.as_str()).collect();
+    let kinds = turns(latest, &work.history, |component| runs_wanted.contains(component.name.as_str()));
     let components: Vec<&RecordedComponent> = latest.spec.components.iter().filter(|c| !c.hook).collect();
     for (position, component) in components.iter().enumerate() {
         let kind = kinds.get(position).copied().unwrap_or(Turn::Move);
         if work.record(&component.name).is_some_and(|record| record.verified_at.is_some()) {
             // What is written next stands on it.
-            release::keep_as_written(work, std::slice::from_ref(*component));
+            match runs_wanted.contains(component.name.as_str()) {
+                true => release::keep_sources(work, component),
+                false => release::keep_as_written(work, std::slice::from_ref(*component)),
+            }
             continue;
         }
         let later = components.get(position + 1..).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -16,7 +17,6 @@ use crate::engine::{ObjectKey, chart_digest, chart_name, chart_version, claim};
 use crate::package::definition::{ChartSource, Component, Definition};
 use crate::package::digest::{ComponentDigest, DigestError};
 use crate::package::names::child_name;
-use crate::package::order::order;
 use crate::package::range::Range;
 use crate::ready::evidence::Lookup;
 use crate::ready::release::text;
@@ -28,7 +28,7 @@ pub(crate) struct Wanted {
     version: String,
     pub rollback: RevisionRollback,
     /// Hooks, then components in apply order; without manifests.
-    pub components: Vec<RecordedComponent>,
+    pub components: Arc<[RecordedComponent]>,
     /// For each of them its position in the definition.
     positions: Vec<usize>,
     keys: Vec<ObjectKey>,
@@ -111,25 +111,15 @@ pub(crate) struct Replacement {
 impl Wanted {
     /// Reads a definition for an engine.
     pub fn of(snapshot: &Snapshot, definition: &Definition, engine: Engine) -> Result<Self, DigestError> {
-        // A definition has no cycle: parsing has refused it.
-        let order = order(&definition.components).unwrap_or_default();
-        let positions: Vec<usize> = order.hooks.into_iter().chain(order.components).collect();
-        let digests = definition.digests(engine)?;
+        let positions: Vec<usize> = positions(definition).collect();
+        let outlines =
+            definition.outlines.get(engine, || outlines(definition, engine)).as_ref().map_err(Clone::clone)?;
         let standing = Standing::of(snapshot, engine);
-        let mut components = Vec::with_capacity(positions.len());
-        let mut keys = Vec::with_capacity(positions.len());
-        let mut origins = Vec::with_capacity(positions.len());
-        for (wave, &position) in (0..).zip(&positions) {
-            let (Some(component), Some(digest)) = (definition.components.get(position), digests.get(position)) else {
-                continue;
-            };
-            let key = standing.key(snapshot, definition, component, engine);
-            let mut outline = outline(component, wave, digest);
-            outline.release = standing.stored_elsewhere(&key, outline.release);
-            components.push(outline);
-            keys.push(key);
-            origins.push(Origin::wanted(snapshot, definition, component, engine));
-        }
+        let defined = positions.iter().filter_map(|&position| definition.components.get(position));
+        let keys: Vec<ObjectKey> =
+            defined.clone().map(|component| standing.key(snapshot, definition, component, engine)).collect();
+        let origins = defined.map(|component| Origin::wanted(snapshot, definition, component, engine)).collect();
+        let components = standing.stored_elsewhere(outlines, &keys);
         let to = definition.rollback.to.as_ref().map(Range::as_written).unwrap_or_default().to_owned();
         let rollback = RevisionRollback { safe: definition.rollback.safe, to };
         Ok(Self { engine, version: definition.version.to_string(), rollback, components, positions, keys, origins })
@@ -187,8 +177,8 @@ impl Wanted {
     }
 
     /// Identities of the releases, hooks left out.
-    pub fn claims(&self) -> impl Iterator<Item = Claim> {
-        self.components.iter().filter(|component| !component.hook).map(|component| component.release.clone())
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.components.iter().filter(|component| !component.hook).map(|component| &component.release)
     }
 
     /// Hooks; without manifests.
@@ -259,6 +249,20 @@ fn base_name(chart: &str) -> &str {
     chart.rsplit('/').next().unwrap_or(chart)
 }
 
+/// Hooks, then components in apply order, by their positions in the definition.
+fn positions(definition: &Definition) -> impl Iterator<Item = usize> {
+    let order = definition.order();
+    order.hooks.iter().chain(&order.components).copied()
+}
+
+/// What the spec alone says of each component; see [`Definition::outlines`].
+fn outlines(definition: &Definition, engine: Engine) -> Result<Arc<[RecordedComponent]>, DigestError> {
+    let digests = definition.digests(engine)?;
+    let defined = |position: usize| definition.components.get(position).zip(digests.get(position));
+    let outlines = positions(definition).filter_map(defined).zip(0..);
+    Ok(outlines.map(|((component, digest), wave)| outline(component, wave, digest)).collect())
+}
+
 fn outline(component: &Component, wave: u32, digest: &ComponentDigest) -> RecordedComponent {
     RecordedComponent {
         name: component.name.to_string(),
@@ -313,8 +317,16 @@ impl<'a> Standing<'a> {
     }
 
     /// Helm's records of a release that was taken over stay where they are.
-    fn stored_elsewhere(&self, key: &ObjectKey, release: Claim) -> Claim {
-        let found = self.taken_over.iter().find(|child| child.key() == key).and_then(|child| release::claim(child));
-        found.filter(|found| (&found.namespace, &found.name) == (&release.namespace, &release.name)).unwrap_or(release)
+    fn stored_elsewhere(&self, outlines: &Arc<[RecordedComponent]>, keys: &[ObjectKey]) -> Arc<[RecordedComponent]> {
+        if self.taken_over.is_empty() {
+            return Arc::clone(outlines);
+        }
+        let held = |(outline, key): (&RecordedComponent, &ObjectKey)| {
+            let found = self.taken_over.iter().find(|child| child.key() == key).and_then(|child| release::claim(child));
+            let same =
+                |found: &&Claim| (&found.namespace, &found.name) == (&outline.release.namespace, &outline.release.name);
+            RecordedComponent { release: found.filter(same).unwrap_or(&outline.release).clone(), ..outline.clone() }
+        };
+        outlines.iter().zip(keys).map(held).collect()
     }
 }

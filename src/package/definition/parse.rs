@@ -13,7 +13,7 @@ use super::{
 };
 use crate::api;
 use crate::api::{DeletionPolicy, PackageSpec, UpgradeCrds};
-use crate::package::digest::Digests;
+use crate::package::derived::{Derived, ForEngine};
 use crate::package::duration::GoDuration;
 use crate::package::names::{ComponentName, NameError, Namespace, ObjectName, PackageName, ReleaseName};
 use crate::package::order::order;
@@ -111,7 +111,9 @@ impl Parser {
             deletion_policy: spec.deletion_policy.unwrap_or(DeletionPolicy::Uninstall),
             revision_history_limit: spec.revision_history_limit.unwrap_or(DEFAULT_HISTORY_LIMIT),
             components,
-            digests: Digests::default(),
+            digests: ForEngine::default(),
+            order: Derived::default(),
+            outlines: ForEngine::default(),
         })
     }
 

@@ -1,6 +1,6 @@
 //! DaemonSets outside of their component's turn: kept, held, retried, let go.
 
-use super::places::{Places, ever, former, id, is_of, kept_up, places};
+use super::places::{Ever, Places, former, id, is_of, kept_up, places};
 use super::step::{Circumstances, forget_others, hold, step, step_all};
 use super::whose::is_applied_by;
 use super::{label, settings};
@@ -79,9 +79,10 @@ pub(crate) fn keep(work: &mut Work<'_>, components: &[RecordedComponent]) {
         keys.iter().for_each(|key| keep_labelled(work, child, key, &settings));
         forget_others(work, component, &keys);
     }
+    let ever = Ever::of(work.snapshot);
     for component in components {
         let Some(child) = work.child(component) else { continue };
-        former(work.snapshot, component).iter().for_each(|key| let_go(work, child, key));
+        former(work.snapshot, &ever, component).iter().for_each(|key| let_go(work, child, key));
     }
     let named: Vec<String> = components
         .iter()
@@ -189,7 +190,7 @@ pub(crate) fn failure(work: &Work<'_>) -> Option<String> {
 /// none is to come: nobody would lift a freeze later. A message while that is awaited.
 pub(crate) fn let_go_of_lost(work: &mut Work<'_>, component: &RecordedComponent, settled: bool) -> Option<String> {
     let child = work.child(component)?;
-    let guarded: Vec<(ObjectKey, bool)> = former(work.snapshot, component)
+    let guarded: Vec<(ObjectKey, bool)> = former(work.snapshot, &Ever::of(work.snapshot), component)
         .into_iter()
         .filter_map(|key| {
             let daemon_set = guarded(work, child, &key)?;
@@ -218,9 +219,10 @@ fn guarded<'a>(work: &Work<'a>, child: &Live, key: &ObjectKey) -> Option<&'a Dae
 pub(crate) fn let_all_go(work: &mut Work<'_>, leaves: impl Fn(&Live) -> bool) -> Option<String> {
     let forced = work.snapshot.package.annotations.get(ANNOTATION_FORCE_DELETE).is_some_and(|value| value == "true");
     let mut waiting = None;
-    let left: Vec<_> = kept_up(work.snapshot).filter(|(child, _)| leaves(child)).collect();
+    let ever = Ever::of(work.snapshot);
+    let left: Vec<_> = kept_up(work.snapshot, &ever).filter(|(child, _)| leaves(child)).collect();
     for (child, component) in left {
-        for key in ever(work.snapshot, child, component) {
+        for key in ever.places(child, component) {
             let message = match work.snapshot.daemon_sets.get(&key) {
                 None | Some(Sight::Pending) => Some(format!("DaemonSet {} is being read", id(&key))),
                 Some(Sight::Denied(_)) if forced => None,
@@ -251,10 +253,11 @@ fn block(work: &mut Work<'_>, key: &ObjectKey) {
 /// What an uninstall leaves in place is taken from under the guard before. A message
 /// while it is being done.
 pub(crate) fn let_kept_go(work: &mut Work<'_>) -> Option<String> {
-    let all: Vec<_> = kept_up(work.snapshot).collect();
+    let ever = Ever::of(work.snapshot);
+    let all: Vec<_> = kept_up(work.snapshot, &ever).collect();
     let mut waiting = None;
     for (child, component) in all {
-        for key in ever(work.snapshot, child, component) {
+        for key in ever.places(child, component) {
             if guarded(work, child, &key).is_some_and(DaemonSet::is_kept) {
                 let_go(work, child, &key);
                 waiting.get_or_insert_with(|| format!("DaemonSet {} is taken from under the canary's guard", id(&key)));

@@ -25,13 +25,14 @@ pub enum Places {
 /// the middle of a rollout.
 pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
     let Some(latest) = snapshot.revisions.last() else { return };
-    for (child, component) in kept_up(snapshot) {
+    let ever = Ever::of(snapshot);
+    for (child, component) in kept_up(snapshot, &ever) {
         let Some(Places::Known(keys)) = component.canary.as_ref().map(|_| places(child, component)) else { continue };
         needs.guarded.extend(keys.iter().map(|key| key.namespace.clone()));
         needs.daemon_sets.extend(keys.into_iter().map(|key| (key.clone(), depth(latest, component, &key))));
     }
     if snapshot.package.deleting {
-        let keys = kept_up(snapshot).flat_map(|(child, component)| ever(snapshot, child, component));
+        let keys = kept_up(snapshot, &ever).flat_map(|(child, component)| ever.places(child, component));
         keys.for_each(|key| {
             needs.daemon_sets.entry(key).or_insert(Depth::Alone);
         });
@@ -50,7 +51,7 @@ pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
         }
     }
     for component in &latest.spec.components {
-        former(snapshot, component).into_iter().for_each(|key| {
+        former(snapshot, &ever, component).into_iter().for_each(|key| {
             needs.daemon_sets.entry(key).or_insert(Depth::Alone);
         });
     }
@@ -65,40 +66,60 @@ pub fn needed(snapshot: &Snapshot, needs: &mut Needs) {
     }
 }
 
-/// DaemonSets that were behind the canary of a component, or of whichever had its
-/// release before, and are no more, as far as revisions are kept.
-pub fn former(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
-    let names_all = component.canary.as_ref().is_some_and(|canary| canary.daemon_sets.is_empty());
-    let Some(child) = release::child(snapshot, component).filter(|_| !names_all) else { return Vec::new() };
-    let present = match component.canary.as_ref().map(|_| places(child, component)) {
-        Some(Places::Known(keys)) => keys,
-        Some(Places::Unknown(_)) | None => Vec::new(),
-    };
-    let mut former = ever(snapshot, child, component);
-    former.retain(|key| !present.contains(key));
-    former
-}
+/// What was ever behind a canary, as far as revisions are kept.
+pub struct Ever<'a>(Vec<&'a RecordedComponent>);
 
-/// DaemonSets that may have been behind a canary in any revision.
-pub fn ever(snapshot: &Snapshot, child: &Live, component: &RecordedComponent) -> Vec<ObjectKey> {
-    let is_it = |known: &&RecordedComponent| known.name == component.name || known.release == component.release;
-    let all = snapshot.revisions.iter().flat_map(|revision| &revision.spec.components).filter(is_it);
-    let mut canaries = all.filter_map(|component| component.canary.as_ref()).peekable();
-    if canaries.peek().is_none() {
-        return Vec::new();
+impl<'a> Ever<'a> {
+    pub fn of(snapshot: &'a Snapshot) -> Self {
+        let all = snapshot.revisions.iter().flat_map(|revision| &revision.spec.components);
+        Self(all.filter(|component| component.canary.is_some()).collect())
     }
-    match release::known_objects_of(child) {
-        Some(objects) => objects.into_iter().filter(is_daemon_set).collect(),
-        None => {
-            let named: BTreeSet<&String> = canaries.flat_map(|canary| &canary.daemon_sets).collect();
-            named.into_iter().map(|name| named_in(component, name)).collect()
+
+    /// What is recorded of a component with a canary, or of whichever had its release before.
+    fn of_component(&self, component: &RecordedComponent) -> impl Iterator<Item = &'a RecordedComponent> {
+        let is_it = |known: &RecordedComponent| known.name == component.name || known.release == component.release;
+        self.0.iter().copied().filter(move |known| is_it(known))
+    }
+
+    /// DaemonSets of a component that may have been behind a canary in any revision.
+    pub fn places(&self, child: &Live, component: &RecordedComponent) -> Vec<ObjectKey> {
+        let mut canaries = self.of_component(component).filter_map(|known| known.canary.as_ref()).peekable();
+        if canaries.peek().is_none() {
+            return Vec::new();
+        }
+        match release::known_objects_of(child) {
+            Some(objects) => objects.into_iter().filter(is_daemon_set).collect(),
+            None => {
+                let named: BTreeSet<&String> = canaries.flat_map(|canary| &canary.daemon_sets).collect();
+                named.into_iter().map(|name| named_in(component, name)).collect()
+            }
         }
     }
 }
 
+/// DaemonSets that were behind the canary of a component, or of whichever had its
+/// release before, and are no more, as far as revisions are kept.
+pub fn former(snapshot: &Snapshot, ever: &Ever<'_>, component: &RecordedComponent) -> Vec<ObjectKey> {
+    let names_all = component.canary.as_ref().is_some_and(|canary| canary.daemon_sets.is_empty());
+    if names_all || ever.of_component(component).next().is_none() {
+        return Vec::new();
+    }
+    let Some(child) = release::child(snapshot, component) else { return Vec::new() };
+    let present = match component.canary.as_ref().map(|_| places(child, component)) {
+        Some(Places::Known(keys)) => keys,
+        Some(Places::Unknown(_)) | None => Vec::new(),
+    };
+    let mut former = ever.places(child, component);
+    former.retain(|key| !present.contains(key));
+    former
+}
+
 /// Our children, each with the component that it was written for: of the newest
-/// revision that has it so, or else of its name.
-pub fn kept_up<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = (&'a Live, &'a RecordedComponent)> {
+/// revision that has it so, or else of its name. Nothing where no canary ever was.
+pub fn kept_up<'a>(
+    snapshot: &'a Snapshot,
+    ever: &Ever<'_>,
+) -> impl Iterator<Item = (&'a Live, &'a RecordedComponent)> + use<'a> {
     let written_for = |child: &'a Live| {
         let components = || snapshot.revisions.iter().rev().flat_map(|revision| &revision.spec.components);
         let is_it = |component: &&RecordedComponent| {
@@ -108,7 +129,9 @@ pub fn kept_up<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = (&'a Live, &'
         let found = components().find(is_it).or_else(|| components().find(is_named))?;
         (!found.hook).then_some((child, found))
     };
-    snapshot.own_children().filter_map(written_for)
+    let children = if ever.0.is_empty() { &[][..] } else { &snapshot.children[..] };
+    let own = |child: &&Live| child.package() == Some(snapshot.package.name.as_str());
+    children.iter().filter(own).filter_map(written_for)
 }
 
 pub fn watched(snapshot: &Snapshot, component: &RecordedComponent) -> Vec<ObjectKey> {
