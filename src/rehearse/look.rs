@@ -162,9 +162,10 @@ impl Rehearsal {
     fn orphaned_sources(&mut self, namespace: &str) -> BTreeSet<ObjectKey> {
         let kinds = ["HelmRelease", "PackageRevision"].into_iter();
         let objects = kinds.flat_map(|kind| self.process.cache.list(kind, namespace)).map(|(_, seen)| seen);
-        let labelled = objects.map(|seen| seen.package.clone()).filter(|package| !package.is_empty());
-        let ids: BTreeSet<PackageId> = labelled.map(|package| PackageId::new(namespace, &package)).collect();
-        let gone = ids.into_iter().filter(|id| self.process.cache.get(&id.key()).is_none()).collect::<Vec<_>>();
+        let labelled: BTreeSet<&str> =
+            objects.map(|seen| seen.package.as_str()).filter(|name| !name.is_empty()).collect();
+        let ids = labelled.into_iter().map(|name| PackageId::new(namespace, name));
+        let gone: Vec<PackageId> = ids.filter(|id| self.process.cache.get(&id.key()).is_none()).collect();
         let mut sources = BTreeSet::new();
         for id in gone {
             let children = self.process.cache.list("HelmRelease", namespace);
