@@ -54,7 +54,7 @@ async fn an_operation_that_hangs_fails_the_upgrade_and_nothing_else_is_touched(s
     let position = stage.recorder.complete().await.len();
     let mut spec = package(stage, "1.1.0", ["1.1.0"; 3]).await;
     spec["components"][2]["values"] = json!({"hook": "never-ready"});
-    spec["upgrade"]["timeout"] = "15s".into();
+    spec["upgrade"]["timeout"] = "25s".into();
     stage.wants(spec).await;
     let message = stage.says("UpgradeFailed", MOVED_WITHIN).await;
     assert!(message.contains("middle") && message.contains("not rolled back"), "{message}");
