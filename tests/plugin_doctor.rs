@@ -399,6 +399,24 @@ fn sidecar(path: &str) -> String {
     Cause::NameNotServed,
     "Application packages: plugin.name"
 )]
+#[case::misspelt(
+    |i: &mut Value| set(i, "/items/2/spec/source/plugin/name", json!("windlas")),
+    Cause::NameNotServed,
+    "Application packages: plugin.name"
+)]
+#[case::capital(
+    |i: &mut Value| set(i, "/items/3/spec/source/plugin/name", json!("Windlass")),
+    Cause::NameNotServed,
+    "plugin.name"
+)]
+#[case::in_a_set(
+    |i: &mut Value| set(i, "/items/2", json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "all"},
+        "spec": {"template": {"spec": {"sources": [{"plugin": {"name": "winldass"}}]}}},
+    })),
+    Cause::NameNotServed,
+    "ApplicationSet all: plugin.name"
+)]
 fn broken_manifests_have_their_cause_named(
     #[case] break_it: fn(&mut Value),
     #[case] cause: Cause,
@@ -438,6 +456,39 @@ fn a_config_map_that_is_not_given_is_said() {
         "{}",
         examined.said
     );
+}
+
+#[test]
+fn names_of_plugins_are_said_not_to_be_compared_without_a_plugin_yaml() {
+    let mut installation = installation();
+    take(&mut installation, "/items/1");
+    set(&mut installation, "/items/1/spec/source/plugin/name", json!("windlas"));
+    let examined = examine(&installation);
+    assert!(examined.said.contains("not looked at: the plugin that each Application names"), "{}", examined.said);
+    assert!(!examined.said.contains("All right"), "{}", examined.said);
+}
+
+/// A plugin of somebody else is none of our business.
+#[test]
+fn other_plugins_may_be_named() {
+    let mut installation = installation();
+    set(&mut installation, "/items/2/spec/source/plugin/name", json!("helmfile"));
+    let examined = examine(&installation);
+    assert_eq!((examined.codes(), examined.code), (vec![], Some(0)), "{}", examined.said);
+}
+
+/// As it lies there before kustomize has made a ConfigMap of it.
+#[test]
+fn plugin_yaml_is_read_from_a_directory_of_manifests() {
+    let mut installation = installation();
+    take(&mut installation, "/items/1");
+    set(&mut installation, "/items/1/spec/source/plugin/name", json!("windlas"));
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("all.yaml"), installation.to_string()).unwrap();
+    fs::write(directory.path().join("plugin.yaml"), PLUGIN).unwrap();
+    let examined = Examined::new(&[directory.path().to_str().unwrap()], &[], "");
+    assert_eq!(examined.codes(), ["NameNotServed"], "{}", examined.said);
+    assert_eq!(text(&examined.report, "/plugin"), "windlass");
 }
 
 #[test]

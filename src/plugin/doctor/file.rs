@@ -13,22 +13,32 @@ pub(super) struct PluginFile {
     pub(super) served: String,
 }
 
+/// The kind of plugin.yaml.
+pub(super) const KIND: &str = "ConfigManagementPlugin";
+
+fn invalid(place: &str, message: &str, found: &mut Examination) {
+    const AS_SHIPPED: &str = "use argocd-plugin/plugin.yaml as it is shipped, and restart the pod";
+    found.find(Cause::ConfigurationInvalid, place, message, AS_SHIPPED);
+}
+
 /// Reads plugin.yaml and says what is wrong with it; `None` if Argo CD cannot
 /// read it.
 pub(super) fn read(text: &str, place: &str, found: &mut Examination) -> Option<PluginFile> {
-    const AS_SHIPPED: &str = "use argocd-plugin/plugin.yaml as it is shipped, and restart the pod";
-    let mut invalid = |message: &str| {
-        found.find(Cause::ConfigurationInvalid, place, message, AS_SHIPPED);
-    };
     let mut documents = yaml::parse(text);
     if let Some(problem) = documents.problems.first() {
-        invalid(&format!("it is no YAML: {}", problem.message));
+        invalid(place, &format!("it is no YAML: {}", problem.message), found);
         return None;
     }
     let value = if documents.documents.is_empty() { Value::Null } else { documents.documents.remove(0).into_value() };
+    take(&value, place, found)
+}
+
+/// The same of a document that has been read.
+pub(super) fn take(value: &Value, place: &str, found: &mut Examination) -> Option<PluginFile> {
+    let mut invalid = |message: &str| invalid(place, message, found);
     let word = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    if word("/kind") != "ConfigManagementPlugin" {
-        invalid(&format!("its kind is `{}` and not ConfigManagementPlugin", word("/kind")));
+    if word("/kind") != KIND {
+        invalid(&format!("its kind is `{}` and not {KIND}", word("/kind")));
         return None;
     }
     let (name, version) = (word("/metadata/name"), word("/spec/version"));
@@ -36,7 +46,7 @@ pub(super) fn read(text: &str, place: &str, found: &mut Examination) -> Option<P
         invalid("it has no metadata.name");
         return None;
     }
-    let generate = command(&value, "/spec/generate");
+    let generate = command(value, "/spec/generate");
     if generate.is_empty() {
         invalid("it has no spec.generate.command");
         return None;
@@ -54,7 +64,7 @@ pub(super) fn read(text: &str, place: &str, found: &mut Examination) -> Option<P
                        not compiled, even if its Application names the plugin";
         found.find(Cause::Discovers, place, message, "take spec.discover away: Applications name the plugin");
     }
-    Some(PluginFile { generate, parameters: command(&value, "/spec/parameters/dynamic"), served })
+    Some(PluginFile { generate, parameters: command(value, "/spec/parameters/dynamic"), served })
 }
 
 /// `command` and `args`, which are one list to Argo CD.

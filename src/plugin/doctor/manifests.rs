@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::file::{self, PluginFile};
 use super::{CONFIGURATION, Cause, Examination, SERVER, SOCKETS, USER};
+use crate::package::definition::did_you_mean;
 
 const REPO_SERVER: &str = "argocd-repo-server";
 const POD: &str = "/spec/template/spec";
@@ -70,9 +71,15 @@ pub fn examine_manifests(manifests: &[&Value]) -> Examination {
     sockets(&pod, container, &place, &mut found);
     work(&pod, container, &place, &mut found);
     surroundings(&pod, container, &place, &mut found);
-    if let Some(file) = file {
-        applications(&file, manifests, &mut found);
-        found.name = Some(file.served);
+    match file {
+        Some(file) => {
+            applications(&file, manifests, &mut found);
+            found.name = Some(file.served);
+        }
+        None if named_plugins(manifests).next().is_some() => {
+            found.unknown.push("the plugin that each Application names: that needs plugin.yaml".to_owned());
+        }
+        None => {}
     }
     found
 }
@@ -203,8 +210,7 @@ fn configuration(
         text(manifest, "/kind") == "ConfigMap" && text(manifest, "/metadata/name") == name && same
     };
     let Some(config_map) = manifests.iter().find(is_it).filter(|_| !name.is_empty()) else {
-        found.unknown.push(format!("plugin.yaml: the files hold no ConfigMap {name}"));
-        return None;
+        return lying_there(name, manifests, found);
     };
     let file = if mount.sub_path.is_empty() { "plugin.yaml" } else { mount.sub_path };
     let moved = list(volume, "/configMap/items").find(|item| text(item, "/path") == file);
@@ -216,6 +222,18 @@ fn configuration(
     let place = format!("ConfigMap {name}: {key}");
     let file = file::read(content, &place, found)?;
     file.check_commands(&place, found);
+    Some(file)
+}
+
+/// plugin.yaml as a file among the manifests, of which kustomize makes the ConfigMap.
+fn lying_there(config_map: &str, manifests: &[&Value], found: &mut Examination) -> Option<PluginFile> {
+    const PLACE: &str = "plugin.yaml";
+    let Some(value) = manifests.iter().find(|manifest| text(manifest, "/kind") == file::KIND) else {
+        found.unknown.push(format!("{PLACE}: the files hold no ConfigMap {config_map}"));
+        return None;
+    };
+    let file = file::take(value, PLACE, found)?;
+    file.check_commands(PLACE, found);
     Some(file)
 }
 
@@ -280,15 +298,36 @@ fn surroundings(pod: &Pod<'_>, container: &Value, place: &str, found: &mut Exami
     }
 }
 
+/// Applications, or what makes them, with the plugin that a source of theirs names.
+fn named_plugins<'m>(manifests: &[&'m Value]) -> impl Iterator<Item = (&'m Value, &'m str)> {
+    let with_spec = |manifest: &'m Value| {
+        let spec = match text(manifest, "/kind") {
+            "Application" => "/spec",
+            "ApplicationSet" => "/spec/template/spec",
+            _ => return None,
+        };
+        Some((manifest, manifest.pointer(spec)?))
+    };
+    manifests.iter().filter_map(move |manifest| with_spec(manifest)).flat_map(|(manifest, spec)| {
+        let sources = spec.get("source").into_iter().chain(list(spec, "/sources"));
+        let names = sources.map(|source| text(source, "/plugin/name"));
+        names.filter(|name| !name.is_empty()).map(move |name| (manifest, name))
+    })
+}
+
+/// Whether a name that is not served stands for the one that is: our own with a version,
+/// or with a slip.
+fn is_meant(name: &str, served: &str) -> bool {
+    let (name, served) = (name.to_lowercase(), served.to_lowercase());
+    name.starts_with("windlass") || !did_you_mean(&name, std::iter::once(served.as_str())).is_empty()
+}
+
 /// Applications that mean this plugin, and name another.
 fn applications(file: &PluginFile, manifests: &[&Value], found: &mut Examination) {
-    for application in manifests.iter().filter(|manifest| text(manifest, "/kind") == "Application") {
-        let sources = application.pointer("/spec/source").into_iter().chain(list(application, "/spec/sources"));
-        let names = sources.map(|source| text(source, "/plugin/name"));
-        for name in names.filter(|name| name.starts_with("windlass") && *name != file.served) {
-            let place = format!("Application {}: plugin.name", text(application, "/metadata/name"));
-            let message = format!("it names the plugin `{name}`, and there is `{}`", file.served);
-            found.find(Cause::NameNotServed, place, message, format!("write plugin: {{name: {}}}", file.served));
-        }
+    let others = named_plugins(manifests).filter(|(_, name)| *name != file.served && is_meant(name, &file.served));
+    for (application, name) in others {
+        let place = format!("{} {}: plugin.name", text(application, "/kind"), text(application, "/metadata/name"));
+        let message = format!("it names the plugin `{name}`, and there is `{}`", file.served);
+        found.find(Cause::NameNotServed, place, message, format!("write plugin: {{name: {}}}", file.served));
     }
 }
