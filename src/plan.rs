@@ -66,6 +66,9 @@ pub struct Plan {
     pub packages: Vec<PackagePlan>,
     /// What is said of the plan itself.
     pub notes: Vec<String>,
+    /// Packages, or files, of which it cannot be told what changes: they could not be read
+    /// as they were before.
+    pub unknown: Vec<String>,
 }
 
 impl Plan {
@@ -341,7 +344,7 @@ pub fn plan(from: State<'_>, to: State<'_>) -> Plan {
         one.cmp(other).then_with(|| (&left.namespace, &left.name).cmp(&(&right.namespace, &right.name)))
     });
     notes.extend(scope.notes);
-    Plan { packages: packages.into_iter().map(|(_, package)| package).collect(), notes }
+    Plan { packages: packages.into_iter().map(|(_, package)| package).collect(), notes, unknown: Vec::new() }
 }
 
 /// When a Package does something, or at least becomes what is wanted: the time

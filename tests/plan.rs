@@ -569,9 +569,28 @@ fn mistakes_before_the_commit_are_shown_and_the_rest_is_planned() {
         let output = repository.plan(&["from", "to"]);
         assert_eq!(output.status.code(), Some(CHANGES), "{}", stderr(&output));
         assert!(stdout(&output).contains("note: what runs of packages/shop is not known"), "{}", stdout(&output));
+        let told = "What changes cannot be told: what runs of packages/shop could not be read.";
+        assert!(stdout(&output).ends_with(&format!("{told}\n")), "{}", stdout(&output));
+        let markdown = repository.plan(&["from", "to", "--format", "markdown"]);
+        assert!(stdout(&markdown).contains(told), "{}", stdout(&markdown));
+        assert!(!stdout(&markdown).contains("Nothing changes"), "{}", stdout(&markdown));
+        let json = repository.json(&["from", "to"]);
+        assert_eq!((&json["packages"], &json["unknown"]), (&json!([]), &json!(["packages/shop"])), "{json:#}");
         let output = repository.plan(&["to", "from"]);
         assert_eq!((output.status.code(), stdout(&output)), (Some(1), ""), "{}", stderr(&output));
     }
+}
+
+/// No Package was found in it, and the commit removes the file.
+#[test]
+fn what_went_with_a_file_that_could_not_be_read_is_not_known() {
+    let repository = Repository::bare();
+    let (shop, web) = (package("shop", "1.0.0", "  a: [\n", &[]), package("web", "1.0.0", "", &[("web", "")]));
+    repository.commit("from", &[("shop.yaml", File::Text(&shop)), ("web.yaml", File::Text(&web))]);
+    repository.commit("to", &[("web.yaml", File::Text(&web))]);
+    let output = repository.plan(&["from", "to"]);
+    assert_eq!(output.status.code(), Some(CHANGES), "{}", stdout(&output));
+    assert!(stdout(&output).contains("what runs of shop.yaml could not be read"), "{}", stdout(&output));
 }
 
 #[test]

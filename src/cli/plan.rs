@@ -131,7 +131,7 @@ fn compare(
     let passed_over: BTreeSet<String> = before.passed_over().chain(after.passed_over()).map(str::to_owned).collect();
     let (before, unknown) = before_commit(before, from_name, &after, streams)?;
     let after = after.packages;
-    if before.compiled.is_empty() && after.compiled.is_empty() {
+    if before.compiled.is_empty() && after.compiled.is_empty() && unknown.is_empty() {
         writeln!(streams.stderr, "error: there is no Package in either of the two: {WHAT_A_PACKAGE_IS}")?;
         return Ok(Exit::Findings);
     }
@@ -141,8 +141,8 @@ fn compare(
     let libraries = [from, to].map(|side| Library::new(&[side.tree()], &unpacked));
     let [from_library, to_library] = &libraries;
     let mut plan = plan::plan(before.state(&from_charts, from_library), after.state(&to_charts, to_library));
-    let is_known = unknown.is_none();
-    plan.notes.extend(unknown);
+    plan.notes.extend(not_known(&unknown, from_name));
+    plan.unknown = unknown;
     if arguments.engine.is_none() {
         plan.notes.extend(assumed_engine(&plan, [&before, &after]));
     }
@@ -152,7 +152,7 @@ fn compare(
     write(&plan, arguments.format, streams)?;
     Ok(match plan {
         plan if plan.has_errors() => Exit::Findings,
-        plan if plan.packages.is_empty() && is_known => Exit::Ok,
+        plan if plan.packages.is_empty() && plan.unknown.is_empty() => Exit::Ok,
         _ => Exit::Changes,
     })
 }
@@ -179,26 +179,30 @@ fn assumed_engine(plan: &plan::Plan, sides: [&Packages; 2]) -> Option<String> {
         .then(|| format!("{shown}{more} {name} no engine: planned for flux; --engine argo plans for Argo CD"))
 }
 
-/// What ran before. Errors there are shown and hold nothing up: the commit may be the one
-/// that mends them.
+/// What ran before, and what could not be read of it. Errors there are shown and hold
+/// nothing up: the commit may be the one that mends them.
 fn before_commit(
     before: Read,
     name: &str,
     after: &Read,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<(Packages, Option<String>)> {
+) -> anyhow::Result<(Packages, Vec<String>)> {
     if !before.has_errors() {
-        return Ok((before.packages, None));
+        return Ok((before.packages, Vec::new()));
     }
     writeln!(streams.stderr, "note: there are errors in {name}, which the commit starts from:")?;
     before.write_errors(streams)?;
-    let (packages, unknown) = before.without_errors(after);
+    Ok(before.without_errors(after))
+}
+
+/// Says what could not be read of what ran before.
+fn not_known(unknown: &[String], name: &str) -> Option<String> {
     let note = format!(
         "what runs of {} is not known, since {name} has errors there: it is taken to run as the commit wants it; \
          compare with the last revision without errors",
         unknown.join(", ")
     );
-    Ok((packages, Some(note).filter(|_| !unknown.is_empty())))
+    Some(note).filter(|_| !unknown.is_empty())
 }
 
 fn write(plan: &plan::Plan, format: Format, streams: &mut Streams<'_>) -> anyhow::Result<()> {

@@ -106,11 +106,21 @@ fn is_told(change: &FieldChange) -> bool {
     matches!(change.path.as_str(), "version" | "requires")
 }
 
-/// How many Packages and steps there are.
+/// What it comes to: how many Packages and steps there are, and what is not known.
 fn summary(plan: &super::Plan) -> String {
+    let unknown = plan.unknown.join(", ");
+    match (plan.packages.is_empty(), plan.unknown.is_empty()) {
+        (true, true) => "Nothing changes.".to_owned(),
+        (true, false) => format!("What changes cannot be told: what runs of {unknown} could not be read."),
+        (false, true) => format!("{}.", counts(plan)),
+        (false, false) => format!("{}; of {unknown} it cannot be told.", counts(plan)),
+    }
+}
+
+fn counts(plan: &super::Plan) -> String {
     let steps: usize = plan.packages.iter().map(|package| package.steps.len()).sum();
     let plural = |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     let held = plan.packages.iter().filter(|package| package.refused.is_some()).count();
     let held = if held == 0 { String::new() } else { format!("; {} would not get there", plural(held, "package")) };
-    format!("{} changed, {}{held}.", plural(plan.packages.len(), "package"), plural(steps, "step"))
+    format!("{} changed, {}{held}", plural(plan.packages.len(), "package"), plural(steps, "step"))
 }

@@ -148,7 +148,7 @@ impl Read {
     }
 
     /// Its Packages, with those that have errors as they are on the other side, and the
-    /// names of these.
+    /// names of these; files stand for the Packages that could not even be found in them.
     pub fn without_errors(mut self, other: &Self) -> (Packages, Vec<String>) {
         let mut unknown = Vec::new();
         for stand_in in &other.packages.compiled {
@@ -162,6 +162,8 @@ impl Read {
         }
         let gone = self.broken.iter().filter(|id| !other.files.contains_key(*id));
         unknown.extend(gone.map(|(namespace, name)| format!("{namespace}/{name}")));
+        let known: BTreeSet<&String> = self.files.values().chain(other.files.values()).collect();
+        unknown.extend(self.broken_files.iter().filter(|file| !known.contains(file)).cloned());
         (self.packages, unknown)
     }
 }

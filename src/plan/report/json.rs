@@ -10,6 +10,7 @@ pub fn write_json(plan: &Plan) -> Value {
     json!({
         "packages": plan.packages.iter().map(package).collect::<Value>(),
         "notes": plan.notes,
+        "unknown": plan.unknown,
     })
 }
 

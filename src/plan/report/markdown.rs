@@ -9,10 +9,9 @@ use crate::plan::{OnFailure, PackagePlan, Plan};
 /// Writes a plan.
 pub fn write_markdown(plan: &Plan) -> String {
     let mut out = "### Windlass plan\n\n".to_owned();
-    if plan.packages.is_empty() {
-        out.push_str("Nothing changes.\n");
-    } else {
-        let _ = write!(out, "{}\n\n| | package | what | if it fails |\n|---|---|---|---|\n", summary(plan));
+    let _ = writeln!(out, "{}", escape(&summary(plan)));
+    if !plan.packages.is_empty() {
+        out.push_str("\n| | package | what | if it fails |\n|---|---|---|---|\n");
     }
     for (position, package) in plan.packages.iter().enumerate() {
         let _ = writeln!(

@@ -29,8 +29,7 @@ pub fn write_text(plan: &Plan, style: diagnostic::Style) -> String {
     if !plan.notes.is_empty() {
         out.push('\n');
     }
-    let nothing = plan.packages.is_empty().then(|| "Nothing changes.".to_owned());
-    let _ = writeln!(out, "{}", nothing.unwrap_or_else(|| summary(plan)));
+    let _ = writeln!(out, "{}", summary(plan));
     out
 }
 
