@@ -333,6 +333,33 @@ fn refused_moves_are_told_with_their_reason() {
     assert_eq!(only(&plan)["steps"], json!([]));
 }
 
+/// A version in between leads upwards alone.
+#[test]
+fn a_downgrade_is_refused_as_one_whatever_may_be_upgraded() {
+    let of =
+        |version: &str, upgrade: &str| package("shop", version, &format!("  upgrade: {{{upgrade}}}\n"), &[("api", "")]);
+    let repository = Repository::bare();
+    let refused = |upgrade: &str| {
+        let plan = repository.between(&of("1.15.0", ""), &of("1.14.0", upgrade));
+        only(&plan)["refused"].clone()
+    };
+    let range = "from: '>=1.13 <1.15'";
+    let found = refused(range);
+    assert_eq!(text(&found, "/reason"), "DowngradeRefused");
+    assert_eq!(
+        text(&found, "/message"),
+        "version 1.15.0 runs, 1.14.0 is older: set upgrade.allowDowngrade if that is meant, and let upgrade.from (>=1.13 <1.15) admit 1.15.0"
+    );
+    let found = refused(&format!("{range}, allowDowngrade: true"));
+    assert_eq!(text(&found, "/reason"), "UpgradePathNotAllowed");
+    assert_eq!(
+        text(&found, "/message"),
+        "version 1.15.0 runs, 1.14.0 is older and can only follow >=1.13 <1.15: let upgrade.from admit 1.15.0"
+    );
+    assert_eq!(refused("from: '>=1.13', allowDowngrade: true"), Value::Null);
+    assert!(!text(&refused("from: '>=1.13'"), "/message").contains("upgrade.from"));
+}
+
 #[test]
 fn a_removed_package_is_uninstalled_dependents_first() {
     let shop = package("shop", "1.0.0", "", &[("operator", ""), ("thing", AFTER)]);

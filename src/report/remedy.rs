@@ -17,7 +17,9 @@ pub const fn remedy(reason: Reason) -> &'static str {
             "Remove or rename what is in the way, or annotate it with windlass.dev/adopt to have it taken over."
         }
         Reason::InvalidSpec => "Mend the Package; `windlass validate` shows place and remedy offline.",
-        Reason::UpgradePathNotAllowed => "Go through a version in between that upgrade.from admits.",
+        Reason::UpgradePathNotAllowed => {
+            "Go through a version in between that upgrade.from admits; to go back, let it admit the version that runs."
+        }
         Reason::DowngradeRefused => "Fix forward, or set upgrade.allowDowngrade if going back is meant.",
         Reason::RollbackRefused => {
             "Fix forward, or use `windlass rollback --force` if you know that the older version can run on this data."

@@ -43,8 +43,8 @@ fn refusals(snapshot: &Snapshot, definition: &Definition, wanted: &Wanted) -> Re
     refuse_expressions(definition)?;
     let history = History::new(&snapshot.revisions);
     if let Some(verified) = history.verified() {
-        refuse_path(definition, verified)?;
         refuse_downgrade(definition, &history, verified)?;
+        refuse_path(definition, verified)?;
     }
     refuse_replacement(snapshot, definition, wanted)?;
     refuse_running_release(snapshot, wanted)
@@ -91,11 +91,14 @@ fn refuse_path(definition: &Definition, verified: &RevisionView) -> Result<(), H
     if running == definition.version || from.admits(&running) {
         return Ok(());
     }
-    let message = format!(
-        "version {running} runs, and {} can only follow {}: go through a version in between",
-        definition.version,
-        from.as_written()
-    );
+    let (version, range) = (&definition.version, from.as_written());
+    let message = if version.cmp_precedence(&running).is_lt() {
+        format!(
+            "version {running} runs, {version} is older and can only follow {range}: let upgrade.from admit {running}"
+        )
+    } else {
+        format!("version {running} runs, and {version} can only follow {range}: go through a version in between")
+    };
     Err(Held::refused(Reason::UpgradePathNotAllowed, message))
 }
 
@@ -107,9 +110,12 @@ fn refuse_downgrade(definition: &Definition, history: &History<'_>, verified: &R
         return Ok(());
     }
     if definition.version.cmp_precedence(&running).is_lt() {
+        let refuses = definition.upgrade.from.as_ref().filter(|from| !from.admits(&running));
+        let path = refuses.map(|from| format!(", and let upgrade.from ({}) admit {running}", from.as_written()));
         let message = format!(
-            "version {running} runs, {} is older: set upgrade.allowDowngrade if that is meant",
-            definition.version
+            "version {running} runs, {} is older: set upgrade.allowDowngrade if that is meant{}",
+            definition.version,
+            path.unwrap_or_default()
         );
         return Err(Held::refused(Reason::DowngradeRefused, message));
     }
