@@ -12,6 +12,8 @@ mod accounts;
 mod adoption;
 #[path = "stories/afterwards.rs"]
 mod afterwards;
+#[path = "stories/attempts.rs"]
+mod attempts;
 #[path = "stories/canaries.rs"]
 mod canaries;
 #[path = "stories/canaries_beside.rs"]

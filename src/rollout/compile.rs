@@ -123,10 +123,14 @@ pub(crate) fn release_object(
     latest: &RevisionView,
     component: &RecordedComponent,
 ) -> Option<Manifest> {
-    let defined = definition.components.iter().find(|c| c.name.as_str() == component.name && !c.hook)?;
+    let defined =
+        definition.components.iter().find(|c| c.name.as_str() == component.name && c.hook == component.hook)?;
     let compiler = Compiler::new(snapshot, definition, latest.spec.engine, latest.number());
     let digest = ComponentDigest::from_record(component.digest.clone());
-    let rendered = compiler.render_with(component, defined, &digest, None, PathPin::Follow).ok()?;
+    // Which versions a hook is told of is none of its settings.
+    let to = &definition.version;
+    let run = component.hook.then_some(HookRun { number: latest.number(), from: to, to, migrated_to: None });
+    let rendered = compiler.render_with(component, defined, &digest, run, PathPin::Follow).ok()?;
     rendered.into_objects().pop()
 }
 

@@ -246,7 +246,7 @@ impl<'a> Work<'a> {
     /// A stored release with the settings that the spec states now, as far as they
     /// are for the version that it is of.
     pub fn with_settings(&self, component: &RecordedComponent, stored: Manifest) -> Manifest {
-        if !release::is_release_kind(stored.kind()) || component.hook || component.adopted {
+        if !release::is_release_kind(stored.kind()) || component.adopted {
             return stored;
         }
         let Ok(definition) = &self.snapshot.package.definition else {
