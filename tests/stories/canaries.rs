@@ -260,6 +260,27 @@ fn a_suspended_package_freezes_its_rollout() {
     assert!(images(&play).iter().all(|image| image == "agent:2.0.0"));
 }
 
+/// Somebody holds the release back, and with it what it rolls out.
+#[test]
+fn a_suspended_release_freezes_its_rollout() {
+    let canary = json!({"mode": "Compat", "steps": ["1"], "soak": "5s"});
+    let mut play = installed(Engine::Flux, &[Policy::Compat], script(), canary.clone());
+    play.commit("app", agents("2.0.0", canary));
+    play.rehearsal.run_for(12_000);
+    let suspend = |suspend: bool| json!({"spec": {"suspend": suspend}});
+    let child = play.child("app", "agent");
+    play.patch(&child, suspend(true));
+    play.rehearsal.run_for(10_000);
+    let old = |play: &Play| images(play).iter().filter(|image| *image == "agent:1.0.0").count();
+    let left = old(&play);
+    assert!(left > 0 && left < NODES, "{left}");
+    play.rehearsal.run_for(600_000);
+    assert_eq!((play.reason("app").as_str(), old(&play)), ("Suspended", left), "{}", play.tell());
+    play.patch(&child, suspend(false));
+    play.until_ready("app");
+    assert_eq!(old(&play), 0, "{}", play.tell());
+}
+
 /// The policy that a release was rendered for has gone before its turn.
 #[test]
 fn a_release_states_its_budget_itself_where_the_policy_is_gone() {

@@ -2,14 +2,16 @@
 //! none goes on unjudged.
 
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass::api::Engine;
 use windlass::canary::Sight;
+use windlass::sim::Key;
 use windlass::sim::chart::Outcome;
 use windlass::sim::guard::Policy;
+use windlass::sim::store::Expected;
 
 use crate::canaries::{NODES, agents, budgets, images, installed, key, most_down, script};
-use crate::play::{Play, at, component, package, package_key};
+use crate::play::{NAMESPACE, Play, at, component, package, package_key};
 
 fn label(play: &Play) -> Option<String> {
     at(play.object(&key()).unwrap(), "/metadata/labels/windlass.dev~1canary").as_str().map(str::to_owned)
@@ -62,6 +64,30 @@ fn a_daemon_set_that_an_uninstall_keeps_is_let_go(#[case] engine: Engine) {
     play.delete("app");
     play.until_gone("app");
     assert_eq!(label(&play), None, "{}", play.tell());
+}
+
+/// Its namespace takes the release along, and nobody would lift a freeze elsewhere.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_daemon_set_elsewhere_is_let_go_when_the_namespace_of_its_package_goes(#[case] engine: Engine) {
+    let mut script = script();
+    script.charts.get_mut("agent").unwrap()[0].namespace = Some("elsewhere".into());
+    let mut play = installed(engine, &[Policy::Strict], script, json!({}));
+    play.rehearsal.run_for(60_000);
+    let elsewhere = Key::new("apps/v1", "DaemonSet", "elsewhere", "agent");
+    let label = |play: &Play| at(play.object(&elsewhere).unwrap(), "/metadata/labels/windlass.dev~1canary").clone();
+    assert_eq!(label(&play), "strict");
+    let metadata = json!({"name": NAMESPACE, "finalizers": ["kubernetes"]});
+    play.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
+    play.rehearsal
+        .world
+        .store
+        .delete("user", &Key::new("v1", "Namespace", "", NAMESPACE), &Expected::default())
+        .unwrap();
+    play.delete("app");
+    play.until_gone("app");
+    assert_eq!(label(&play), Value::Null, "{}", play.tell());
 }
 
 /// Its rights went with it, in one directory: nobody could lift the guard later.

@@ -84,6 +84,55 @@ fn a_new_component_is_removed_at_its_place_on_the_way_back(#[case] engine: Engin
     assert!(back < asked_to_go && gone < written("app-a"), "{}", play.tell());
 }
 
+/// Nothing that goes back has to wait for it, nor it for anything that goes back.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_new_component_that_nothing_needs_goes_first_on_the_way_back(#[case] engine: Engine) {
+    let mut script = Script::default();
+    script.behave("z", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(engine, script);
+    play.commit("app", package("1.0.0", vec![component("a", "1.0.0", &[]), component("z", "1.0.0", &["a"])]));
+    play.until_ready("app");
+    let components = vec![component("a", "2.0.0", &[]), component("b", "2.0.0", &[]), component("z", "2.0.0", &["a"])];
+    let mut spec = package("2.0.0", components);
+    spec["rollback"] = json!({"safe": true});
+    play.commit("app", spec);
+    play.until("app", "RollingBack");
+    let position = play.position();
+    play.until("app", "UpgradeRolledBack");
+    let went = play
+        .changes_since(position)
+        .position(|change| change.key.kind == "Deployment" && change.key.name == "b" && change.verb == Verb::Deleted);
+    let restored =
+        play.changes_since(position).position(|change| change.key.name == "app-a" && change.actor == "windlass");
+    assert!(went.expect("it goes") < restored.expect("it goes back"), "{}", play.tell());
+}
+
+/// A CRD at the older version may lack what its newer objects have; that holds for as
+/// long as the older version runs.
+#[test]
+fn what_is_written_again_after_a_rollback_leaves_crds_alone() {
+    let mut script = Script::default();
+    script.behave("a", "2.0.0", Outcome::Fails, 1000);
+    let mut play = Play::new(Engine::Flux, script);
+    let spec = |version: &str| {
+        let mut spec = package(version, vec![component("a", version, &[])]);
+        spec["rollback"] = json!({"safe": true});
+        spec
+    };
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0"));
+    play.until("app", "UpgradeRolledBack");
+    let child = play.child("app", "a");
+    let policy = |play: &Play| at(play.object(&child).unwrap(), "/spec/upgrade/crds").clone();
+    assert_eq!(policy(&play), "Skip");
+    play.patch(&child, json!({"spec": {"releaseName": "edited", "upgrade": {"crds": "CreateReplace"}}}));
+    play.rehearsal.run_for(60_000);
+    assert_eq!(policy(&play), "Skip", "{}", play.tell());
+}
+
 /// The range of the way back is about other versions, by default those that this one
 /// may follow.
 #[rstest]
