@@ -2,7 +2,7 @@
 //! none goes on unjudged.
 
 use rstest::rstest;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass::api::Engine;
 use windlass::canary::Sight;
 use windlass::sim::Key;
@@ -64,6 +64,28 @@ fn a_daemon_set_that_an_uninstall_keeps_is_let_go(#[case] engine: Engine) {
     play.delete("app");
     play.until_gone("app");
     assert_eq!(label(&play), None, "{}", play.tell());
+}
+
+/// Nobody judges it any more: what it may cost at once is not what a judged one may.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn what_is_let_go_in_the_middle_of_its_rollout_goes_on_one_pod_at_a_time(#[case] engine: Engine) {
+    let canary = json!({"steps": ["50%"], "soak": "5s"});
+    let mut play = installed(engine, &[Policy::Strict], script(), canary.clone());
+    let position = play.position();
+    play.commit("app", agents("2.0.0", canary));
+    let is_raised = |object: &Map<String, Value>| {
+        at(object, "/spec/updateStrategy/rollingUpdate/maxUnavailable") == "50%"
+            && at(object, "/spec/updateStrategy/type") == "RollingUpdate"
+    };
+    let raised =
+        play.rehearsal.run_until(600_000, |rehearsal| rehearsal.world.store.get(&key()).is_some_and(|o| is_raised(o)));
+    assert!(raised, "{:?}", budgets(&play, position));
+    orphan(&mut play);
+    play.until_gone("app");
+    assert_eq!(label(&play), None, "{}", play.tell());
+    assert_eq!(budgets(&play, position).last().map(String::as_str), Some("1"), "{}", play.tell());
 }
 
 /// Its namespace takes the release along, and nobody would lift a freeze elsewhere.
