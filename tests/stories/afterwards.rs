@@ -4,9 +4,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use windlass::api::Engine;
 use windlass::sim::chart::{Outcome, Script};
+use windlass::sim::store::Expected;
 use windlass::sim::{Key, Verb};
 
-use crate::play::{NAMESPACE, Play, component, package};
+use crate::play::{NAMESPACE, Play, at, component, package};
 
 fn pair(version: &str) -> Value {
     let mut spec = package(version, vec![component("a", version, &[]), component("b", version, &["a"])]);
@@ -156,4 +157,72 @@ fn a_package_that_was_made_again_is_uninstalled_although_its_spec_waits(#[case] 
         play.rehearsal.world.store.list("Deployment").map(|(key, _): (&Key, _)| key.to_string()).collect();
     assert_eq!(left, Vec::<String>::new(), "{}", play.tell());
     assert!(play.changes_since(0).any(|change| change.verb == Verb::Deleted && change.key.kind == "Deployment"));
+}
+
+/// Revisions of `app` with their finalizers, oldest first.
+fn revisions(play: &Play) -> Vec<(String, bool)> {
+    let revisions = play.rehearsal.world.store.list("PackageRevision");
+    revisions.map(|(key, object)| (key.name.clone(), at(object, "/metadata/finalizers/0").is_string())).collect()
+}
+
+/// The one that runs is what a rollback needs, and what an uninstall goes by.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn revisions_beyond_the_limit_go_and_only_the_one_that_runs_is_held(#[case] engine: Engine) {
+    let mut play = Play::new(engine, Script::default());
+    for version in ["1.0.0", "2.0.0", "3.0.0", "4.0.0"] {
+        let mut spec = package(version, vec![component("a", version, &[])]);
+        spec["revisionHistoryLimit"] = json!(1);
+        play.commit("app", spec);
+        play.until_ready("app");
+        play.rehearsal.run_for(60_000);
+    }
+    assert_eq!(revisions(&play), [("app-3".to_owned(), false), ("app-4".to_owned(), true)], "{}", play.tell());
+    let running = Key::new("windlass.dev/v1alpha1", "PackageRevision", NAMESPACE, "app-4");
+    play.rehearsal.world.store.delete("user", &running, &Expected::default()).unwrap();
+    play.rehearsal.run_for(60_000);
+    assert!(play.object(&running).is_some(), "{}", play.tell());
+}
+
+#[test]
+fn a_source_goes_with_the_last_revision_that_refers_to_it() {
+    let mut play = Play::new(Engine::Flux, Script::default());
+    let commit = |play: &mut Play, version: &str, repository: &str| {
+        let mut spec = package(version, vec![component("a", version, &[])]);
+        spec["components"][0]["chart"]["repository"] = json!(repository);
+        spec["revisionHistoryLimit"] = json!(1);
+        play.commit("app", spec);
+        play.until_ready("app");
+        play.rehearsal.run_for(60_000);
+    };
+    let urls = |play: &Play| -> Vec<String> {
+        let repositories = play.rehearsal.world.store.list("HelmRepository");
+        repositories.map(|(_, object)| at(object, "/spec/url").as_str().unwrap().to_owned()).collect()
+    };
+    let (old, new) = ("https://old.example.org", "https://new.example.org");
+    commit(&mut play, "1.0.0", old);
+    commit(&mut play, "2.0.0", new);
+    let mut both = urls(&play);
+    both.sort();
+    assert_eq!(both, [new, old], "the way back needs it");
+    commit(&mut play, "3.0.0", new);
+    assert_eq!(urls(&play), [new], "{}", play.tell());
+}
+
+/// Its chart was never there, so nothing was done by it that somebody could ask about.
+#[test]
+fn a_revision_that_did_nothing_goes_with_the_next_one() {
+    let mut script = Script::default();
+    script.published.insert(("a".into(), "2.0.0".into()), u64::MAX);
+    let mut play = Play::new(Engine::Flux, script);
+    let spec = |version: &str| package(version, vec![component("a", version, &[])]);
+    play.commit("app", spec("1.0.0"));
+    play.until_ready("app");
+    play.commit("app", spec("2.0.0"));
+    play.until("app", "SourceNotFound");
+    play.commit("app", spec("2.1.0"));
+    play.until_ready("app");
+    let names: Vec<String> = revisions(&play).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["app-1", "app-3"], "{}", play.tell());
 }
