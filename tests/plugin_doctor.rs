@@ -238,6 +238,17 @@ fn what_is_only_unwise_is_a_warning() {
     assert_eq!((examined.code, text(&examined.report, "/plugin")), (Some(0), "windlass-v1"));
 }
 
+/// A list of everything that is missing would hide that it is the wrong place.
+#[test]
+fn a_machine_that_is_no_sidecar_is_said_to_be_none() {
+    let elsewhere = Container(tempfile::tempdir().unwrap());
+    elsewhere.write("proc/1/cmdline", "/sbin/init\0");
+    let examined = elsewhere.examine(&[]);
+    assert_eq!((examined.codes(), examined.code), (vec!["SidecarMissing"], Some(1)), "{}", examined.said);
+    let start = "error[SidecarMissing]: this is no sidecar of Argo CD";
+    assert!(examined.said.starts_with(start) && examined.said.contains("manifests"), "{}", examined.said);
+}
+
 #[test]
 fn other_directories_are_looked_at_where_argo_cd_is_told_so() {
     let container = Container::sound();

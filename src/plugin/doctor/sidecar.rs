@@ -66,6 +66,17 @@ pub fn examine_sidecar(machine: &dyn Machine) -> Examination {
     let mounts = machine.read("/proc/self/mountinfo").map(|text| text.lines().filter_map(mount).collect());
     let identity = machine.read("/proc/self/status").and_then(|text| identity(&text));
     let sidecar = Sidecar { machine, mounts, identity };
+    if !sidecar.is_one() {
+        let help = "run it inside, with `kubectl exec`, or give it manifests: `kubectl kustomize argocd | windlass plugin \
+                    doctor -`";
+        found.find(
+            Cause::SidecarMissing,
+            "this machine",
+            "this is no sidecar of Argo CD: nothing of one is here",
+            help,
+        );
+        return found;
+    }
     sidecar.server(&mut found);
     sidecar.user(&mut found);
     let file = sidecar.configuration(&mut found);
@@ -99,6 +110,14 @@ fn identity(status: &str) -> Option<Identity> {
 }
 
 impl Sidecar<'_> {
+    /// Whether anything at all makes this the container of a plugin.
+    fn is_one(&self) -> bool {
+        let first = self.machine.read("/proc/1/cmdline").unwrap_or_default();
+        first.contains("argocd-cmp-server")
+            || [SERVER, CONFIGURATION, SOCKETS].iter().any(|path| self.machine.look(path).is_some())
+            || self.machine.variable("ARGOCD_PLUGINSOCKFILEPATH").is_some()
+    }
+
     fn server(&self, found: &mut Examination) {
         let is_there =
             self.machine.look(SERVER).is_some_and(|entry| entry.kind == EntryKind::File && entry.mode & 0o111 != 0);
