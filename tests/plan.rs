@@ -397,6 +397,11 @@ fn a_chart_whose_files_change_must_change_its_version() {
         "{}",
         stdout(&output)
     );
+    let markdown = repository.plan(&["from", "to", "--format", "markdown"]);
+    for said in [stdout(&output), stdout(&markdown)] {
+        assert!(!said.contains("nothing moves") && !said.contains("nothing can fail"), "{said}");
+        assert!(said.contains("shop: 1.0.0, to be mended first"), "{said}");
+    }
     repository.commit("to", &chart_files("flux", "1.0.1", "a: 2\n"));
     let plan = repository.json(&["from", "to"]);
     assert_eq!(steps(only(&plan)), ["upgrade api"]);
@@ -865,6 +870,44 @@ fn the_version_of_kubernetes_is_for_the_cluster_to_know() {
     let plan = Repository::bare().between(&of("1.0.0"), &of("1.1.0"));
     assert_eq!((steps(only(&plan)), &only(&plan)["refused"]), (vec!["upgrade api".to_owned()], &Value::Null));
     assert!(plan["notes"].to_string().contains("Kubernetes >=1.99 is required"), "{plan:#}");
+}
+
+#[test]
+fn conditions_that_change_are_told_by_item_and_field() {
+    let entry = |name: &str, expr: &str| {
+        format!(
+            "      - {{apiVersion: v1, kind: Thing, name: {name}, expr: \"{expr}\", failed: \"object.bad == true\"}}\n"
+        )
+    };
+    let of =
+        |entries: &str| package("shop", "1.0.0", "", &[("api", &format!("    install:\n      readyWhen:\n{entries}"))]);
+    let (a, b) = (entry("a", "object.v == '17'"), entry("b", "object.ok == true"));
+    let repository = Repository::bare();
+    let told = |from: &str, to: &str| -> Vec<String> {
+        let plan = repository.between(&of(from), &of(to));
+        let package = only(&plan);
+        let steps = package["steps"].as_array().unwrap().iter().flat_map(|step| step["changes"].as_array().unwrap());
+        let all = package["changes"].as_array().unwrap().iter().chain(steps);
+        all.map(|change| format!("{}: {} > {}", text(change, "/path"), change["from"], change["to"])).collect()
+    };
+    let at = "components.api.install.readyWhen";
+    let changed = entry("a", "object.v == '18'");
+    let one = format!("{at}[0].expr: \"object.v == '17'\" > \"object.v == '18'\"");
+    assert_eq!(told(&format!("{a}{b}"), &format!("{changed}{b}")), std::slice::from_ref(&one));
+    assert_eq!(
+        told(&format!("{b}{a}"), &changed),
+        [one, format!("{at}[0]: {} > null", told_entry("b", "object.ok == true"))]
+    );
+    assert_eq!(
+        told(&a, &b.replace("name: b", "name: a"))[0],
+        format!("{at}[0].expr: \"object.v == '17'\" > \"object.ok == true\"")
+    );
+    let order = told(&format!("{a}{b}"), &format!("{b}{a}"));
+    assert!(order.len() == 1 && order[0].starts_with(&format!("{at}: [")), "{order:?}");
+}
+
+fn told_entry(name: &str, expr: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Thing", "name": name, "expr": expr, "failed": "object.bad == true"})
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::report::diff::{from_difference, short};
 
-use super::{Action, Change, FailureAction, FieldChange, Finding, OnFailure, PackagePlan, RequirementState, Step};
+use super::{Action, Change, FailureAction, FieldChange, Finding, PackagePlan, RequirementState, Step};
 
 /// `1.8.0 → 1.9.0`, or the one there is.
 fn versions(from: Option<&str>, to: Option<&str>) -> String {
@@ -30,6 +30,8 @@ fn heading(package: &PackagePlan) -> String {
         Change::Installed => format!("install {versions}"),
         Change::Upgraded => format!("upgrade {versions}"),
         Change::Changed => format!("change {versions}"),
+        // Whether something moves is what the error is about.
+        Change::Settings if is_open(package) => format!("{versions}, to be mended first"),
         Change::Settings => format!("settings of {versions}, nothing moves"),
         Change::Removed => format!("uninstall {versions}"),
         Change::LetGo => format!("let go {versions}, its releases stay"),
@@ -67,8 +69,17 @@ fn failure(action: FailureAction) -> &'static str {
     }
 }
 
+/// Whether an error leaves it open what moves.
+fn is_open(package: &PackagePlan) -> bool {
+    package.change == Change::Settings && !package.errors.is_empty()
+}
+
 /// What fails, what becomes of it, and why.
-fn failures(on_failure: &OnFailure) -> Vec<(&'static str, String)> {
+fn failures(package: &PackagePlan) -> Vec<(&'static str, String)> {
+    if is_open(package) {
+        return Vec::new();
+    }
+    let on_failure = &package.on_failure;
     let what = if on_failure.hook.is_some() { "a component" } else { "it" };
     let component = (what, format!("{} ({})", failure(on_failure.action), on_failure.why));
     let hook = on_failure.hook.iter().map(|told| ("a hook", told.clone()));

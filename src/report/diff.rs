@@ -72,10 +72,58 @@ fn compare(path: &str, live: Option<&Value>, wanted: Option<&Value>, found: &mut
             }
         }
         (live, wanted) if live == wanted => {}
+        (Some(Value::Array(live)), Some(Value::Array(wanted))) if has_items(path) && pairs(live, wanted).is_some() => {
+            let before = found.len();
+            for (index, live, wanted) in pairs(live, wanted).unwrap_or_default() {
+                compare(&format!("{path}[{index}]"), live, wanted, found);
+            }
+            // Nothing but their order.
+            if found.len() == before {
+                found.push(Change {
+                    path: path.to_owned(),
+                    from: Some(live.clone().into()),
+                    to: Some(wanted.clone().into()),
+                });
+            }
+        }
         (live, wanted) => {
             found.push(Change { path: path.to_owned(), from: live.cloned(), to: wanted.cloned() });
         }
     }
+}
+
+/// Lists of a component whose items are compared one by one.
+const LISTS: [&str; 3] = ["readyWhen", "healthCheckExprs", "valuesFrom"];
+
+fn has_items(path: &str) -> bool {
+    let mut names = path.split('.').rev();
+    names.next().is_some_and(|name| LISTS.contains(&name)) && names.all(|name| name != "values")
+}
+
+/// An item at its place, before and after.
+type Pair<'v> = (usize, Option<&'v Value>, Option<&'v Value>);
+
+/// The items of two lists that are the same thing: by what they are about, else by their
+/// places where there are as many. `None`: nobody can tell.
+fn pairs<'v>(live: &'v [Value], wanted: &'v [Value]) -> Option<Vec<Pair<'v>>> {
+    let (Some(ours), Some(theirs)) = (by_subject(live), by_subject(wanted)) else {
+        let in_place = || (0..).zip(live.iter().zip(wanted)).map(|(at, (live, wanted))| (at, Some(live), Some(wanted)));
+        return (live.len() == wanted.len()).then(|| in_place().collect());
+    };
+    let kept = (0..).zip(wanted).map(|(at, item)| (at, ours.get(&subject(item)).copied(), Some(item)));
+    let gone = (0..).zip(live).filter(|(_, item)| !theirs.contains_key(&subject(item)));
+    Some(kept.chain(gone.map(|(at, item)| (at, Some(item), None))).collect())
+}
+
+/// What an item is about.
+fn subject(item: &Value) -> [Option<&str>; 4] {
+    ["apiVersion", "kind", "namespace", "name"].map(|field| item.get(field).and_then(Value::as_str))
+}
+
+/// The items by what they are about; `None` where two are about one thing.
+fn by_subject(items: &[Value]) -> Option<BTreeMap<[Option<&str>; 4], &Value>> {
+    let map: BTreeMap<_, _> = items.iter().map(|item| (subject(item), item)).collect();
+    (map.len() == items.len()).then_some(map)
 }
 
 /// The differences of one Package; empty text if there are none. `live` is

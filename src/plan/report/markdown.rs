@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::{change, failure, failures, found, heading, is_told, sign, summary, title};
-use crate::plan::{OnFailure, PackagePlan, Plan};
+use super::{change, failure, failures, found, heading, is_open, is_told, sign, summary, title};
+use crate::plan::{PackagePlan, Plan};
 
 /// Writes a plan.
 pub fn write_markdown(plan: &Plan) -> String {
@@ -21,7 +21,7 @@ pub fn write_markdown(plan: &Plan) -> String {
             code(&format!("{}/{}", package.namespace, package.name)),
             mark(package),
             cell(&heading(package)),
-            cell(&at_a_glance(&package.on_failure)),
+            cell(&at_a_glance(package)),
         );
     }
     for (position, package) in plan.packages.iter().enumerate() {
@@ -38,7 +38,11 @@ pub fn write_markdown(plan: &Plan) -> String {
 }
 
 /// What a failure does, in a word of the table.
-fn at_a_glance(on_failure: &OnFailure) -> String {
+fn at_a_glance(package: &PackagePlan) -> String {
+    if is_open(package) {
+        return "not known before it is mended".to_owned();
+    }
+    let on_failure = &package.on_failure;
     let component = failure(on_failure.action);
     match &on_failure.hook {
         None => component.to_owned(),
@@ -84,7 +88,7 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan) {
     for field in package.changes.iter().filter(|field| !is_told(field)) {
         let _ = writeln!(out, "- {}", code(&change(field)));
     }
-    for (what, becomes) in failures(&package.on_failure) {
+    for (what, becomes) in failures(package) {
         let _ = writeln!(out, "- if {what} fails: {}", escape(&becomes));
     }
     out.push('\n');

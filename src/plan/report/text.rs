@@ -72,7 +72,7 @@ fn write_package(out: &mut String, number: usize, package: &PackagePlan, paint: 
             let _ = writeln!(out, "       {warns}warning{warns:#}: {warning}");
         }
     }
-    for (what, becomes) in failures(&package.on_failure) {
+    for (what, becomes) in failures(package) {
         let _ = writeln!(out, "   if {what} fails: {becomes}");
     }
 }
