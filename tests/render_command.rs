@@ -169,7 +169,40 @@ fn a_document_without_kind_is_an_error_in_a_directory_too() {
 fn an_engine_is_needed() {
     let directory = files(&[("app.yaml", PACKAGE)]);
     let failed = render(directory.path(), &["app.yaml"]).code(1);
-    assert_eq!(stderr(&failed), "error: app: no engine: write spec.engine, or say --engine flux or --engine argo\n");
+    assert_eq!(
+        stderr(&failed),
+        "error: app.yaml:4: app: no engine: write spec.engine, or say --engine flux or --engine argo\n"
+    );
+}
+
+#[test]
+fn refusals_are_placed_and_told_together() {
+    let second = "  - name: two\n    path: charts/two\n";
+    let directory = files(&[("files.yaml", &format!("{PATH_PACKAGE}{second}"))]);
+    let failed = render(directory.path(), &["--engine", "argo", "files.yaml"]).code(1);
+    let said = stderr(&failed);
+    let starts = ["error: files.yaml:7: files/one: a path needs", "error: files.yaml:9: files/two: a path needs"];
+    assert!(said.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+}
+
+#[test]
+fn a_namespace_that_nobody_names_is_said() {
+    let directory = files(&[("app.yaml", PACKAGE)]);
+    let note = "note: app names no namespace: `default` is written; -n NAMESPACE says another\n";
+    for mode in ["managed", "native", "package"] {
+        let said = |more: &[&str]| {
+            stderr(
+                &render(directory.path(), &[&["--engine", "flux", "--mode", mode, "app.yaml"], more].concat())
+                    .success(),
+            )
+        };
+        assert!(said(&[]).contains(note), "{mode}: {}", said(&[]));
+        assert!(!said(&["-n", "apps"]).contains("no namespace"), "{mode}");
+    }
+    fs::write(directory.path().join("app.yaml"), PACKAGE.replace("  name: app", "  name: app\n  namespace: apps"))
+        .unwrap();
+    assert!(!stderr(&render(directory.path(), &["--engine", "flux", "app.yaml"]).success()).contains("no namespace"));
 }
 
 #[test]
@@ -244,7 +277,11 @@ fn hooks_are_refused_in_native_mode_unless_they_are_to_be_left_out() {
     assert_eq!(stdout(&refused), "");
     let left_out = render(directory.path(), &[&native[..], &["--skip-hooks"]].concat()).success();
     assert!(!stdout(&left_out).contains("migrate"));
-    assert_eq!(stderr(&left_out), "note: app/migrate: a hook needs the controller: it is left out\n");
+    assert!(
+        stderr(&left_out).starts_with("note: app/migrate: a hook needs the controller: it is left out\n"),
+        "{}",
+        stderr(&left_out)
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `windlass render`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -17,7 +18,9 @@ use crate::package::diagnostic::Severity;
 use crate::package::load::{Loaded, LoadedPackage, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::package::tree::Tree;
-use crate::translate::{Charts, Compilation, Compiled, Options, Refusal, Translation, compile, managed, native};
+use crate::translate::{
+    Charts, Compilation, Compiled, Options, Refusal, Subject, Translation, compile, managed, native,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -102,10 +105,12 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         findings::write_errors(loaded, streams)?;
         return Ok(Exit::Findings);
     }
+    let places = places(&loaded);
     match translate(loaded, arguments, root.as_ref()) {
         Err(refusals) => {
             for refusal in refusals {
-                writeln!(streams.stderr, "error: {refusal}")?;
+                let place = places.get(&refusal.about).map(|place| format!("{place}: ")).unwrap_or_default();
+                writeln!(streams.stderr, "error: {place}{refusal}")?;
             }
             Ok(Exit::Findings)
         }
@@ -117,6 +122,35 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             Ok(Exit::Ok)
         }
     }
+}
+
+/// Where the Packages and their components are: `FILE:LINE`.
+fn places(loaded: &Loaded) -> BTreeMap<Subject, String> {
+    let mut places = BTreeMap::new();
+    for package in &loaded.packages {
+        let Some(source) = loaded.sources.get(package.source) else { continue };
+        let place =
+            |pointer: &str| format!("{}:{}", source.path(), source.position(package.root.locate(pointer).start).line);
+        let about = |component: Option<String>| Subject { package: package.name.clone(), component };
+        places.entry(about(None)).or_insert_with(|| place("/metadata/name"));
+        let components = package.definition.iter().flat_map(|definition| &definition.components).enumerate();
+        for (position, component) in components {
+            let pointer = format!("/spec/components/{position}");
+            places.entry(about(Some(component.name.to_string()))).or_insert_with(|| place(&pointer));
+        }
+    }
+    places
+}
+
+/// What is said where the namespace of Packages is ours to choose.
+fn assumed_namespace(packages: &[LoadedPackage]) -> Option<String> {
+    let names_none = |package: &&LoadedPackage| package.root.find("/metadata/namespace").is_none();
+    let names: Vec<&str> = packages.iter().filter(names_none).map(|package| package.name.as_str()).collect();
+    let verb = if names.len() == 1 { "names" } else { "name" };
+    (!names.is_empty()).then(|| {
+        let shown = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        format!("{} {verb} no namespace: `default` is written; -n NAMESPACE says another", shortened(&shown))
+    })
 }
 
 fn chart_root(path: &Path) -> anyhow::Result<Directory> {
@@ -160,6 +194,7 @@ fn translate(loaded: Loaded, arguments: &Arguments, root: Option<&Directory>) ->
         origin_stated_in: "--repo-url and --revision",
         charts,
     };
+    let assumed = assumed_namespace(&loaded.packages).filter(|_| arguments.namespace.is_none());
     let compiled = compile_all(loaded.packages, &compilation)?;
     let (objects, definitions): (Vec<Value>, Vec<Definition>) =
         compiled.into_iter().map(|package| (Value::Object(package.object), package.definition)).unzip();
@@ -180,6 +215,7 @@ fn translate(loaded: Loaded, arguments: &Arguments, root: Option<&Directory>) ->
             (objects, Vec::new())
         }
     };
+    notes.extend(assumed);
     notes.extend(arguments.revision.as_deref().and_then(|revision| follows(revision, &definitions)));
     match loaded.others.len() {
         0 => {}
