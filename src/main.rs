@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     let mut streams = Streams {
         color_stdout: is_colored(is_terminal, |name| std::env::var_os(name)),
         color_stderr: is_colored(stderr.is_terminal(), |name| std::env::var_os(name)),
+        live_stderr: stderr.is_terminal() && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb"),
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,

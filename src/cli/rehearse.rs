@@ -2,6 +2,7 @@
 
 mod before;
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::package::names::Namespace;
 use crate::rehearse::play::{End, play};
 use crate::rehearse::report;
 use crate::rehearse::scene::{FailAt, Failure, Scene, read};
-use crate::rehearse::trials::{self, Exploration};
+use crate::rehearse::trials::{self, Exploration, Progress};
 use crate::translate::Compiled;
 
 /// While something is slow, engines try again and again: days of that take minutes to play.
@@ -151,10 +152,28 @@ fn explore(scene: &Scene, arguments: &Arguments, streams: &mut Streams<'_>) -> a
             return Ok(Exit::Usage);
         }
     };
-    let found = trials::explore(scene);
+    let found = explored(scene, streams)?;
     let text = write(&found, if streams.color_stdout { Style::Colored } else { Style::Plain });
     streams.stdout.write_all(text.as_bytes())?;
     Ok(if found.is_sound() { Exit::Ok } else { Exit::Findings })
+}
+
+/// Tries everything, and shows somebody who looks on how far that is.
+fn explored(scene: &Scene, streams: &mut Streams<'_>) -> io::Result<Exploration> {
+    /// Takes away what stands on the line.
+    const CLEAR: &str = "\r\u{1b}[K";
+    if !streams.live_stderr {
+        return Ok(trials::explore(scene, &mut |_| ()));
+    }
+    let mut written = Ok(());
+    let mut tell = |Progress { what, done, of }| {
+        if written.is_ok() {
+            written = write!(streams.stderr, "{CLEAR}{what} {done} of {of}").and_then(|()| streams.stderr.flush());
+        }
+    };
+    let found = trials::explore(scene, &mut tell);
+    written.and_then(|()| write!(streams.stderr, "{CLEAR}"))?;
+    Ok(found)
 }
 
 /// The Packages of what was read; `None` if there are errors, which are shown.

@@ -17,6 +17,9 @@ pub struct Streams<'a> {
     pub color_stdout: bool,
     /// Whether colours are wanted on standard error.
     pub color_stderr: bool,
+    /// Whether somebody looks on at standard error, on a terminal whose lines can be written
+    /// over.
+    pub live_stderr: bool,
 }
 
 /// Whether colours are wanted on a stream: where a person looks on, with a terminal that has

@@ -69,8 +69,19 @@ pub struct Restarts {
     pub others: Vec<(Vec<u64>, Outcome)>,
 }
 
-/// Tries everything that can go wrong with a scene.
-pub fn explore(scene: &Scene) -> Exploration {
+/// How far an exploration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being tried: `restart` or `failure`.
+    pub what: &'static str,
+    /// How many of them have been.
+    pub done: u64,
+    /// How many there are, as far as is known by now.
+    pub of: u64,
+}
+
+/// Tries everything that can go wrong with a scene, and tells how far it is after each trial.
+pub fn explore(scene: &Scene, tell: &mut dyn FnMut(Progress)) -> Exploration {
     let prepared = match prepare(scene) {
         Ok(prepared) => prepared,
         Err(played) => {
@@ -84,19 +95,26 @@ pub fn explore(scene: &Scene) -> Exploration {
     let plain = report::report(scene, &played);
     let outcome = Outcome::of(scene, &played, &plain);
     let mut remarks = plain.remarks.clone();
-    let restarts = restarts(&prepared, scene, &outcome, played.steps);
+    let restarts = restarts(&prepared, scene, &outcome, played.steps, tell);
     if restarts.tried < restarts.steps {
         remarks.push(format!("of its {} steps the controller was killed after {}", restarts.steps, restarts.tried));
     }
-    let failures = failures(&prepared, scene, &plain, &mut remarks);
+    let failures = failures(&prepared, scene, &plain, &mut remarks, tell);
     Exploration { plain, outcome, failures, restarts, remarks }
 }
 
-fn restarts(prepared: &Prepared, scene: &Scene, plain: &Outcome, steps: u64) -> Restarts {
+fn restarts(
+    prepared: &Prepared,
+    scene: &Scene,
+    plain: &Outcome,
+    steps: u64,
+    tell: &mut dyn FnMut(Progress),
+) -> Restarts {
     let every = steps.div_ceil(MOST_RESTARTS).max(1);
     let mut restarts = Restarts { steps, ..Restarts::default() };
     prepared.play_with_restarts(scene, every, |step, played| {
         restarts.tried += 1;
+        tell(Progress { what: "restart", done: restarts.tried, of: (steps / every).max(restarts.tried) });
         let outcome = Outcome::of(scene, played, &report::report(scene, played));
         if outcome.is_like(plain) {
             return;
@@ -115,6 +133,9 @@ struct Trials<'a> {
     scene: &'a Scene,
     groups: Vec<Group>,
     left: usize,
+    /// How many cases there are, each step back aside.
+    cases: usize,
+    tell: &'a mut dyn FnMut(Progress),
 }
 
 /// Failures after which all went back.
@@ -126,9 +147,15 @@ struct WentBack {
     group: usize,
 }
 
-fn failures(prepared: &Prepared, scene: &Scene, plain: &Report, remarks: &mut Vec<String>) -> Vec<Group> {
-    let mut trials = Trials { prepared, scene, groups: Vec::new(), left: MOST_FAILURES };
+fn failures(
+    prepared: &Prepared,
+    scene: &Scene,
+    plain: &Report,
+    remarks: &mut Vec<String>,
+    tell: &mut dyn FnMut(Progress),
+) -> Vec<Group> {
     let cases = cases::of(scene, plain);
+    let mut trials = Trials { prepared, scene, groups: Vec::new(), left: MOST_FAILURES, cases: cases.len(), tell };
     let mut went_back: Vec<WentBack> = Vec::new();
     for failure in &cases {
         let Some((group, places)) = trials.try_out(vec![failure.clone()], None) else {
@@ -148,6 +175,10 @@ impl Trials<'_> {
     /// back. What comes to the same as a group that is named is not told.
     fn try_out(&mut self, failures: Vec<Failure>, same_as: Option<usize>) -> Option<(usize, Vec<Place>)> {
         self.left = self.left.checked_sub(1)?;
+        let done = MOST_FAILURES - self.left;
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let progress = Progress { what: "failure", done: number(done), of: number(self.cases.max(done)) };
+        (self.tell)(progress);
         let scene = Scene { failures: failures.clone(), ..self.scene.clone() };
         let played = self.prepared.play(&scene);
         let report = report::report(&scene, &played);

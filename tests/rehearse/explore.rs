@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use clap::Parser as _;
 use rstest::rstest;
 use serde_json::{Value, json};
+use windlass::cli::{Arguments, Streams, run};
 
 use super::{common::text, events, files, json, package, reason, rehearse, stderr, stdout};
 
@@ -47,6 +49,38 @@ fn a_failure_is_told_with_the_versions_that_then_run() {
     let (reason, runs) = stands("ready");
     assert_eq!((reason.as_str(), runs.join(", ").as_str()), ("UpgradeFailed", "operator 1.9.0, kubevirt 1.9.0"));
     assert_eq!(found["outcome"]["end"], "ready");
+}
+
+/// What is written to standard error, on a terminal and in a pipe.
+#[rstest]
+#[case::terminal(true)]
+#[case::pipe(false)]
+fn how_far_it_is_is_shown_on_a_terminal_alone(#[case] live_stderr: bool) {
+    let old = files(&[("p.yaml", &package("one", "1.0.0", "", &[("a", "")]))]);
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let path = old.path().to_str().unwrap();
+    let arguments = Arguments::try_parse_from(["windlass", "rehearse", path, "--explore"]).unwrap();
+    let mut streams = Streams {
+        stdin: &mut std::io::empty(),
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        color_stdout: false,
+        color_stderr: false,
+        live_stderr,
+    };
+    run(arguments, &mut streams).unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    let lines: Vec<&str> = said.split("\r\u{1b}[K").collect();
+    if live_stderr {
+        assert!(
+            lines[1].starts_with("restart 1 of ") && lines.iter().any(|line| line.starts_with("failure 1 of ")),
+            "{said:?}"
+        );
+        assert!(said.ends_with("\r\u{1b}[K"), "{said:?}");
+    } else {
+        assert_eq!(said, "");
+    }
+    assert!(!stdout.is_empty());
 }
 
 #[test]

@@ -106,6 +106,7 @@ mod tests {
             stderr: &mut std::io::sink(),
             color_stdout: false,
             color_stderr: false,
+            live_stderr: false,
         };
         print(objects, "package.windlass.dev", output, is_single, &mut streams).unwrap();
         String::from_utf8(stdout).unwrap()
