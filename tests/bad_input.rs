@@ -304,7 +304,10 @@ fn a_name_that_is_no_text_cannot_be_read() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("p.yaml"), package("")).unwrap();
     fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"image\xff.png")), "").unwrap();
-    assert_eq!(run(directory.path(), &["validate", "."]), (0, "1 Package, no findings\n".to_owned()));
+    assert_eq!(
+        run(directory.path(), &["validate", "--engine", "flux", "."]),
+        (0, "1 Package, no findings\n".to_owned())
+    );
     fs::write(directory.path().join(std::ffi::OsStr::from_bytes(b"q\xff.yaml")), package("")).unwrap();
     let (exit, json) = validate(directory.path());
     assert_eq!((exit, &json["diagnostics"][0]["code"]), (1, &Value::from("WL021")), "{json}");
@@ -337,7 +340,10 @@ fn links_that_lead_out_to_something_else() {
     fs::write(outside.path().join("README"), "").unwrap();
     link(&outside.path().join("README"), "README");
     link(&outside.path().join("gone"), "gone");
-    assert_eq!(run(directory.path(), &["validate", "."]), (0, "1 Package, no findings\n".to_owned()));
+    assert_eq!(
+        run(directory.path(), &["validate", "--engine", "flux", "."]),
+        (0, "1 Package, no findings\n".to_owned())
+    );
     link(outside.path(), "result");
     let (exit, json) = validate(directory.path());
     let found = &json["diagnostics"][0];
@@ -403,7 +409,10 @@ fn every_command_says_the_same_of_a_bad_file(#[case] text: String) {
 fn what_editors_do_to_files_is_no_error(#[case] text: String) {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("p.yaml"), text).unwrap();
-    assert_eq!(run(directory.path(), &["validate", "p.yaml"]), (0, "1 Package, no findings\n".to_owned()));
+    assert_eq!(
+        run(directory.path(), &["validate", "--engine", "flux", "p.yaml"]),
+        (0, "1 Package, no findings\n".to_owned())
+    );
 }
 
 #[rstest]

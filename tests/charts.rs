@@ -133,13 +133,13 @@ fn missing_edges_are_added_and_the_file_stays_as_it_is_otherwise() {
     let before = fs::read_to_string(root().join("docs/charts/v2/widgets.yaml")).unwrap() + tools;
     fs::write(&file, &before).unwrap();
     let path = directory.path().to_str().unwrap();
-    let warned = run(&["validate", path, "--charts", "CHARTS"]);
+    let warned = run(&["validate", path, "--engine", "flux", "--charts", "CHARTS"]);
     let shown = String::from_utf8(warned.stdout).unwrap();
     assert_eq!((warned.status.code(), shown.matches("warning[WL052]").count()), (Some(0), 3), "{shown}");
     let said = String::from_utf8(warned.stderr).unwrap();
     assert_eq!(said, "note: not in --charts, and so not looked into: elsewhere 1.0.0\n");
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
-    let fixed = run(&["validate", path, "--charts", "CHARTS", "--fix", "--deny-warnings"]);
+    let fixed = run(&["validate", path, "--engine", "flux", "--charts", "CHARTS", "--fix", "--deny-warnings"]);
     assert_eq!(fixed.status.code(), Some(0), "{fixed:?}");
     let expected = before
         .replace("      # Beside the operator.", "      dependsOn: [operator]\n      # Beside the operator.")
@@ -204,7 +204,17 @@ fn examples_have_every_edge_that_their_charts_need() {
         let charts = states.each_ref().map(|state| state.join("charts").display().to_string());
         let states = states.map(|state| state.display().to_string());
         for (state, charts) in states.iter().zip(&charts) {
-            let output = run(&["validate", state, "--chart-root", state, "--charts", charts, "--deny-warnings"]);
+            let output = run(&[
+                "validate",
+                state,
+                "--engine",
+                "flux",
+                "--chart-root",
+                state,
+                "--charts",
+                charts,
+                "--deny-warnings",
+            ]);
             assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{output:?}");
         }
         let arguments = ["plan", &states[0], &states[1], "--charts", &charts[0], "--charts", &charts[1]];
@@ -220,7 +230,7 @@ fn without_its_edge_the_resource_of_an_operator_gets_it_back() {
     let text = fs::read_to_string(root().join("examples/kubevirt/v2/package.yaml")).unwrap();
     fs::write(&file, text.replace("      dependsOn: [operator]\n", "")).unwrap();
     let charts = root().join("examples/kubevirt/v2/charts").display().to_string();
-    let output = run(&["validate", file.to_str().unwrap(), "--charts", &charts, "--fix"]);
+    let output = run(&["validate", file.to_str().unwrap(), "--engine", "flux", "--charts", &charts, "--fix"]);
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "mended 1 place\n");
     let mended = fs::read_to_string(&file).unwrap();
     let moved = text.replace(

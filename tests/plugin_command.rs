@@ -183,14 +183,17 @@ fn parameters_choose_engine_path_depth_and_waves() {
 fn parameters_that_mean_nothing_are_errors(#[case] parameters: &str, #[case] message: &str) {
     let directory = repository();
     let failed = generate(&directory.path().join("clusters/prod"), &[("ARGOCD_APP_PARAMETERS", parameters)]).code(1);
-    assert_eq!((stderr(&failed).as_str(), stdout(&failed).as_str()), (format!("{message}\n").as_str(), ""));
+    assert_eq!((stderr(&failed).as_str(), stdout(&failed).as_str()), (format!("error: {message}\n").as_str(), ""));
 }
 
 #[test]
 fn without_a_namespace_there_is_no_answer() {
     let directory = repository();
     let failed = generate(&directory.path().join("clusters/prod"), &[("ARGOCD_APP_NAMESPACE", "")]).code(1);
-    assert_eq!(stderr(&failed), "ARGOCD_APP_NAMESPACE is empty: write spec.destination.namespace in the Application\n");
+    assert_eq!(
+        stderr(&failed),
+        "error: ARGOCD_APP_NAMESPACE is empty: write spec.destination.namespace in the Application\n"
+    );
 }
 
 /// Exit code 0 without manifests would delete everything.
@@ -202,7 +205,7 @@ fn no_package_is_never_an_empty_answer(#[case] content: &[(&str, &str)]) {
     let directory = files(content);
     let failed = generate(&directory.path().join("clusters/prod"), &[]).code(1);
     assert_eq!(stdout(&failed), "");
-    let message = "no Package in `clusters/prod`: nothing is generated, so that nothing is deleted. Check the Application's \
+    let message = "error: no Package in `clusters/prod`: nothing is generated, so that nothing is deleted. Check the Application's \
                    source.path and the plugin's parameters path and recurse\n";
     assert_eq!(stderr(&failed), message);
 }
@@ -259,7 +262,7 @@ fn any_error_is_one_line_and_no_manifest(#[case] content: &str, #[case] message:
     let failed = generate(&directory.path().join("clusters/prod"), &[]).code(1);
     assert_eq!(stdout(&failed), "");
     let text = stderr(&failed);
-    assert!(text.starts_with(message), "{text}");
+    assert!(text.starts_with(&format!("error: {message}")), "{text}");
     assert!(text.lines().next().unwrap().chars().count() < 250, "{text}");
 }
 
@@ -284,7 +287,7 @@ fn links_are_refused(#[case] link: &str, #[case] message: &str) {
     let directory = repository();
     std::os::unix::fs::symlink(outside.path().join("secret.yaml"), directory.path().join(link)).unwrap();
     let failed = generate(&directory.path().join("clusters/prod"), &[]).code(1);
-    assert!(stderr(&failed).starts_with(message), "{}", stderr(&failed));
+    assert!(stderr(&failed).starts_with(&format!("error: {message}")), "{}", stderr(&failed));
     assert_eq!(stdout(&failed), "");
 }
 
@@ -298,7 +301,7 @@ fn a_part_of_the_repository_is_recognised() {
     assert_eq!(objects(&answer)[0]["spec"]["components"][1]["source"]["chartVersion"], "2.0.0");
     let directory = files(&[("prod/app.yaml", PACKAGE)]);
     let failed = generate(&directory.path().join("prod"), &[]).code(1);
-    let message = "app/two: `charts/two` is not among the files that Argo CD sent: name it in the Application's annotation \
+    let message = "error: app/two: `charts/two` is not among the files that Argo CD sent: name it in the Application's annotation \
                    argocd.argoproj.io/manifest-generate-paths\n";
     assert_eq!(stderr(&failed), message);
 }
@@ -313,11 +316,11 @@ fn the_cluster_is_asked_for_its_version() {
     assert!(stderr(&waiting).starts_with(note), "{}", stderr(&waiting));
     let native = parameters(&[("output", "native")]);
     let refused = run(&[("ARGOCD_APP_PARAMETERS", &native)]).code(1);
-    assert_eq!(stderr(&refused), "app: requires Kubernetes >=1.34, the cluster has 1.33.4\n");
+    assert_eq!(stderr(&refused), "error: app: requires Kubernetes >=1.34, the cluster has 1.33.4\n");
     let unreadable = ("KUBE_VERSION", "newest");
     let said = "app: requires Kubernetes >=1.34, KUBE_VERSION is `newest`, which is no version";
     assert!(stderr(&run(&[unreadable]).success()).starts_with(&format!("note: {said}")));
-    assert_eq!(stderr(&run(&[unreadable, ("ARGOCD_APP_PARAMETERS", &native)]).code(1)), format!("{said}\n"));
+    assert_eq!(stderr(&run(&[unreadable, ("ARGOCD_APP_PARAMETERS", &native)]).code(1)), format!("error: {said}\n"));
     let version = ("KUBE_VERSION", "v1.34.1-gke.100");
     assert!(!stderr(&run(&[version]).success()).contains("requires"));
     run(&[version, ("ARGOCD_APP_PARAMETERS", &native)]).success();
@@ -327,7 +330,7 @@ fn the_cluster_is_asked_for_its_version() {
 fn by_hand_the_plugin_says_which_variables_it_lacks() {
     let directory = repository();
     let failed = generate(&directory.path().join("clusters/prod"), &[("ARGOCD_APP_REVISION", "")]).code(1);
-    let message = "app/two: a path needs its repository and commit on Argo CD: ARGOCD_APP_SOURCE_REPO_URL and ARGOCD_APP_REVISION\n";
+    let message = "error: app/two: a path needs its repository and commit on Argo CD: ARGOCD_APP_SOURCE_REPO_URL and ARGOCD_APP_REVISION\n";
     assert_eq!(stderr(&failed), message);
 }
 
@@ -362,13 +365,40 @@ fn a_package_of_a_misspelt_group_is_refused() {
     );
 }
 
+/// kustomize is not run: what else such a file asks for would be missed in silence.
+#[test]
+fn a_kustomization_is_said_not_to_be_applied() {
+    let directory = repository();
+    let kustomization =
+        "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamePrefix: a-\nresources: [app.yaml]\n";
+    fs::write(directory.path().join("clusters/prod/kustomization.yaml"), kustomization).unwrap();
+    let answer = generate(&directory.path().join("clusters/prod"), &[]).success();
+    let note =
+        "note: clusters/prod/kustomization.yaml: kustomize is not run, so that what it asks for is not applied: ";
+    assert!(stderr(&answer).starts_with(note), "{}", stderr(&answer));
+    assert!(!stdout(&answer).contains("namePrefix"), "{}", stdout(&answer));
+    let only_lists = kustomization.replace("namePrefix: a-\n", "");
+    fs::write(directory.path().join("clusters/prod/kustomization.yaml"), only_lists).unwrap();
+    let answer = generate(&directory.path().join("clusters/prod"), &[]).success();
+    assert!(!stderr(&answer).contains("note: "), "{}", stderr(&answer));
+}
+
+#[test]
+fn a_chart_version_that_differs_is_told_in_terms_of_argo_cd() {
+    let directory = repository();
+    let package = PACKAGE.replace("path: charts/two", "path: charts/two\n    chartVersion: 9.9.9");
+    fs::write(directory.path().join("clusters/prod/app.yaml"), package).unwrap();
+    let failed = generate(&directory.path().join("clusters/prod"), &[]).code(1);
+    assert!(stderr(&failed).contains("WL033") && !stderr(&failed).contains("Flux"), "{}", stderr(&failed));
+}
+
 #[test]
 fn many_errors_are_cut_short() {
     let directory = repository();
     let edges: String = (0..30).map(|n| format!("  - {{name: c{n}, chart: {{repository: 'https://a.example.org', name: a, version: 1.0.0}}, install: {{dependsOn: [x{n}]}}}}\n")).collect();
     fs::write(directory.path().join("clusters/prod/app.yaml"), format!("{PACKAGE}{edges}")).unwrap();
     let failed = generate(&directory.path().join("clusters/prod"), &[]).code(1);
-    assert_eq!(stderr(&failed).lines().last(), Some("and 10 more"));
+    assert_eq!(stderr(&failed).lines().last(), Some("and 10 more errors"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn directory(files: &[(&str, &str)]) -> TempDir {
 #[test]
 fn a_sound_set_is_said_to_be_sound() {
     let at = directory(&[("packages/db.yaml", PACKAGE)]);
-    let output = windlass(at.path(), &["validate", "packages"]);
+    let output = windlass(at.path(), &["validate", "packages", "--engine", "flux"]);
     assert_eq!(
         (exit(&output), text(&output.stdout), text(&output.stderr)),
         (0, "1 Package, no findings\n".into(), String::new())
@@ -125,6 +125,69 @@ fn warnings_are_no_errors_unless_denied() {
     assert_eq!(exit(&windlass(at.path(), &["validate", "--deny-warnings", "db.yaml"])), 1);
 }
 
+/// A package with what is wrong in it, and what the help says.
+#[rstest]
+#[case::group(
+    "    install: {readyWhen: [{apiVersion: ceph.rook.io, kind: A, name: a, expr: 'true'}]}\n",
+    "help: write group/version, such as `ceph.rook.io/v1`"
+)]
+#[case::substitution("    values: {a: ${x}}\n", "help: put text with `${…}` in quotes")]
+#[case::function(
+    "    install: {readyWhen: [{apiVersion: v1, kind: A, name: a, expr: \"object.kind.beginsWith('A')\"}]}\n",
+    "help: did you mean `startsWith`?"
+)]
+#[case::bounds(
+    "  upgrade: {from: '>=1.16 <1.14'}\n",
+    "help: its lower bound is not below its upper one: exchange them"
+)]
+#[case::equal("  upgrade: {from: '1.1 1.2'}\n", "help: write alternatives with `||` between them")]
+fn common_slips_are_told_what_to_write(#[case] line: &str, #[case] help: &str) {
+    let at = directory(&[("db.yaml", &format!("{PACKAGE}{line}"))]);
+    let output = windlass(at.path(), &["validate", "db.yaml"]);
+    assert_eq!(exit(&output), 1, "{output:?}");
+    assert!(text(&output.stdout).contains(help), "{}", text(&output.stdout));
+}
+
+/// What passes here must not come as a surprise there.
+#[test]
+fn what_others_refuse_is_said_where_it_is_only_warned_of() {
+    let at = directory(&[("db.yaml", PACKAGE), ("values-prod.yaml", "replicas: 1\n")]);
+    let output = windlass(at.path(), &["validate", "."]);
+    assert_eq!(exit(&output), 0);
+    let help = "help: `render` and `plugin generate` refuse it: move it to another directory";
+    assert!(text(&output.stdout).contains(help), "{}", text(&output.stdout));
+    assert_eq!(exit(&windlass(at.path(), &["render", "--engine", "flux", "."])), 1);
+}
+
+#[test]
+fn that_rules_of_one_engine_were_not_checked_is_said() {
+    let at = directory(&[("db.yaml", PACKAGE)]);
+    let note = "note: no engine is named: what holds on Flux or on Argo CD alone was not checked; --engine flux or --engine argo does\n";
+    assert_eq!(text(&windlass(at.path(), &["validate", "."]).stderr), note);
+    assert_eq!(text(&windlass(at.path(), &["validate", "--engine", "argo", "."]).stderr), "");
+    let own = PACKAGE.replace("spec:\n", "spec:\n  engine: flux\n");
+    fs::write(at.path().join("db.yaml"), own).unwrap();
+    assert_eq!(text(&windlass(at.path(), &["validate", "."]).stderr), "");
+}
+
+#[test]
+fn a_kustomization_that_does_more_than_list_is_said_not_to_be_run() {
+    let kustomization = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [db.yaml]\n";
+    let at = directory(&[("db.yaml", PACKAGE), ("kustomization.yaml", kustomization)]);
+    let said = || text(&windlass(at.path(), &["validate", "--engine", "flux", "."]).stderr);
+    assert_eq!(said(), "");
+    fs::write(at.path().join("kustomization.yaml"), format!("{kustomization}namePrefix: a-\n")).unwrap();
+    let note = "note: kustomization.yaml: kustomize is not run: `kustomize build DIR | windlass validate -` checks what it makes\n";
+    assert_eq!(said(), note);
+}
+
+#[test]
+fn two_packages_of_one_name_are_told_of_clusters() {
+    let at = directory(&[("a/db.yaml", PACKAGE), ("b/db.yaml", PACKAGE)]);
+    let output = windlass(at.path(), &["validate", "."]);
+    assert!(text(&output.stdout).contains("for different clusters"), "{}", text(&output.stdout));
+}
+
 #[test]
 fn standard_input_is_read() {
     let output = Command::cargo_bin("windlass").unwrap().args(["validate", "-"]).write_stdin(PACKAGE).output().unwrap();
@@ -174,7 +237,7 @@ fn what_is_certain_is_mended_in_place() {
         "{PACKAGE}    # kept\n    values: {{a: yes, mode: 0644, size: 1_000, at: 12:30, v: 1.10}}\n    install:\n      readyWhen:\n      - {{apiVersion: v1, kind: A, name: a, condition: Up, status: True}}\n"
     );
     let at = directory(&[("db.yaml", &before)]);
-    let output = windlass(at.path(), &["validate", "--fix", "db.yaml"]);
+    let output = windlass(at.path(), &["validate", "--engine", "flux", "--fix", "db.yaml"]);
     assert_eq!((exit(&output), text(&output.stderr)), (0, "mended 5 places\n".into()), "{output:?}");
     let after = fs::read_to_string(at.path().join("db.yaml")).unwrap();
     let expected = before
@@ -188,7 +251,7 @@ fn what_is_certain_is_mended_in_place() {
 fn nothing_is_written_where_nothing_can_be_mended() {
     let at = directory(&[("db.yaml", PACKAGE)]);
     let before = fs::metadata(at.path().join("db.yaml")).unwrap().modified().unwrap();
-    let output = windlass(at.path(), &["validate", "--fix", "db.yaml"]);
+    let output = windlass(at.path(), &["validate", "--engine", "flux", "--fix", "db.yaml"]);
     assert_eq!((exit(&output), text(&output.stderr)), (0, String::new()));
     assert_eq!(fs::metadata(at.path().join("db.yaml")).unwrap().modified().unwrap(), before);
 }

@@ -62,10 +62,10 @@ fn run_generate(streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     match answer()? {
         Err(errors) => {
             for error in errors.iter().take(MOST_ERRORS) {
-                writeln!(streams.stderr, "{error}")?;
+                writeln!(streams.stderr, "error: {error}")?;
             }
             if errors.len() > MOST_ERRORS {
-                writeln!(streams.stderr, "and {} more", errors.len() - MOST_ERRORS)?;
+                writeln!(streams.stderr, "and {} more errors", errors.len() - MOST_ERRORS)?;
             }
             Ok(Exit::Findings)
         }

@@ -13,7 +13,7 @@ use super::{Exit, Streams, charts, findings, paths};
 use crate::chart::Library;
 use crate::package::check::{Charts, Options, check};
 use crate::package::diagnostic::{Report, Severity, Style, write_github, write_json, write_text};
-use crate::package::load::NamespaceRule;
+use crate::package::load::{LoadedPackage, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::package::tree::Tree;
 
@@ -87,13 +87,30 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
         writeln!(streams.stderr, "note: {absent}")?;
     }
     write(&outcome, arguments.format, streams)?;
+    for path in &outcome.kustomizations {
+        writeln!(
+            streams.stderr,
+            "note: {path}: kustomize is not run: `kustomize build DIR | windlass validate -` checks what it makes"
+        )?;
+    }
+    // Of what has errors there is enough to say.
+    if outcome.names_no_engine && outcome.report.errors() == 0 {
+        writeln!(streams.stderr, "{NO_ENGINE}")?;
+    }
     let denied = outcome.report.errors() > 0 || (arguments.deny_warnings && outcome.report.warnings() > 0);
     Ok(if denied { Exit::Findings } else { Exit::Ok })
 }
 
+/// Said where only what holds for both engines was checked.
+const NO_ENGINE: &str = "note: no engine is named: what holds on Flux or on Argo CD alone was not checked; --engine flux or --engine argo does";
+
 struct Outcome {
     report: Report,
     packages: usize,
+    /// Nobody says which engine the Packages are for.
+    names_no_engine: bool,
+    /// Files of kustomize that do more than list the Packages.
+    kustomizations: Vec<String>,
     /// What is said of charts that are not there.
     absent: Option<String>,
 }
@@ -116,7 +133,12 @@ fn find(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<Outc
     loaded.diagnostics.extend(found);
     findings::add_no_package(&arguments.paths, &mut loaded);
     let packages = loaded.packages.len();
-    Ok(Outcome { report: Report::new(loaded.sources, loaded.diagnostics), packages, absent })
+    let of_package = |package: &LoadedPackage| package.package.as_ref()?.spec.engine;
+    let is_open = arguments.engine.is_none() && packages > 0;
+    let names_no_engine = is_open && loaded.packages.iter().all(|package| of_package(package).is_none());
+    let kustomizations = loaded.kustomizations().map(str::to_owned).collect();
+    let report = Report::new(loaded.sources, loaded.diagnostics);
+    Ok(Outcome { report, packages, names_no_engine, kustomizations, absent })
 }
 
 /// The root that was named; else, as a guess, every directory from the first path

@@ -153,6 +153,25 @@ pub struct OtherManifest {
     pub value: Value,
 }
 
+/// Group of kustomize's own files: they look like manifests, but no cluster knows their kinds.
+pub const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io";
+
+impl OtherManifest {
+    /// The group of its `apiVersion`; empty for the core's.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// Whether a file of kustomize does more than list files that lie beside it.
+fn asks_for_more(kustomization: &Value) -> bool {
+    let lists = ["apiVersion", "kind", "metadata", "resources"];
+    let mut keys = kustomization.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    let resources = kustomization.get("resources").and_then(Value::as_array).into_iter().flatten();
+    let leads_out = |resource: &str| resource.starts_with("..") || resource.contains("//") || resource.contains(':');
+    keys.any(|key| !lists.contains(&key)) || resources.filter_map(Value::as_str).any(leads_out)
+}
+
 /// What was read, in the order of the inputs, of the names in a directory and
 /// of the documents in a file.
 #[derive(Clone, Debug, Default)]
@@ -208,6 +227,15 @@ impl Loaded {
         for diagnostic in self.diagnostics.iter_mut().filter(of_files) {
             diagnostic.severity = Severity::Error;
         }
+    }
+
+    /// Files of kustomize that ask for more than files of this directory, by their paths: nobody
+    /// runs it on the way.
+    pub fn kustomizations(&self) -> impl Iterator<Item = &str> {
+        let asks = |other: &&OtherManifest| {
+            other.kind == "Kustomization" && other.group() == KUSTOMIZE_GROUP && asks_for_more(&other.value)
+        };
+        self.others.iter().filter(asks).filter_map(|other| self.sources.get(other.source)).map(Source::path)
     }
 
     /// What is said of files and directories that were passed over although Packages could

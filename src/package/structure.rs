@@ -252,7 +252,7 @@ impl Checker {
             self.report(false, Code::InvalidValue, format!("{name} is empty"), "write something, or remove the field");
         } else if let Some(pattern) = text.pattern.as_ref().filter(|pattern| !pattern.matches(found)) {
             let message = format!("{name} is malformed: `{}` does not match {}", short(found), pattern.as_str());
-            self.report(false, Code::InvalidValue, message, "write it in that form");
+            self.report(false, Code::InvalidValue, message, form_help(name, found));
         }
         Some(Value::String(found.to_owned()))
     }
@@ -260,6 +260,12 @@ impl Checker {
 
 /// What to do for want of hooks that run after an upgrade.
 const AFTERWARDS: &str = "nothing runs afterwards but components: let one depend on the others";
+
+/// What to write where a text does not have its form.
+fn form_help(name: Name<'_>, found: &str) -> String {
+    let is_group = matches!(name, Name::Field("apiVersion")) && found.contains('.') && !found.contains('/');
+    if is_group { format!("write group/version, such as `{found}/v1`") } else { "write it in that form".to_owned() }
+}
 
 /// What to write where a map was expected: its only field that could hold what
 /// was found, else all there are.

@@ -8,15 +8,13 @@ use super::nulls::keep_nulls;
 use crate::api::wellknown;
 use crate::engine::Manifest;
 use crate::package::definition::{Definition, Requirement};
-use crate::package::load::{Loaded, OtherManifest};
+use crate::package::load::{KUSTOMIZE_GROUP, Loaded, OtherManifest};
 use crate::translate::{Charts, Compilation, Compiled, Note, Options, Refusal, Subject, compile, managed, native};
 
 /// Kinds of Argo CD's own group that decide who may deploy what where: whoever
 /// may write a Package must not get them applied on the side.
 const REFUSED: [&str; 3] = ["Application", "ApplicationSet", "AppProject"];
 const ARGO_GROUP: &str = "argoproj.io";
-/// Files of kustomize look like manifests, but no cluster knows their kinds.
-const KUSTOMIZE_GROUP: &str = "kustomize.config.k8s.io";
 
 /// What Argo CD is given.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +50,7 @@ pub enum Failure {
 /// # Errors
 /// See [`Failure`].
 pub fn generate(
-    loaded: Loaded,
+    mut loaded: Loaded,
     environment: &Environment,
     directory: &str,
     charts: &Charts<'_>,
@@ -69,7 +67,7 @@ pub fn generate(
         charts: Some(charts),
     };
     let mut compiled = Vec::new();
-    for package in loaded.packages {
+    for package in std::mem::take(&mut loaded.packages) {
         let source = package.source;
         match compile(package, &compilation) {
             Ok(package) => compiled.push((source, package)),
@@ -79,12 +77,21 @@ pub fn generate(
     if !refused.is_empty() {
         return Err(Failure::Refused(refused));
     }
-    let others = loaded.others.into_iter().filter(|other| group(&other.api_version) != KUSTOMIZE_GROUP).collect();
-    match environment.parameters.output {
+    let not_run: Vec<String> = loaded.kustomizations().map(not_run).collect();
+    let others = loaded.others.into_iter().filter(|other| other.group() != KUSTOMIZE_GROUP).collect();
+    let answer = match environment.parameters.output {
         Output::Package => packages(others, compiled, environment),
         Output::Native => natives(others, compiled, environment),
-    }
-    .map_err(|refusals| Failure::Refused(refusals.iter().map(ToString::to_string).collect()))
+    };
+    let answer = answer.map_err(|refusals| Failure::Refused(refusals.iter().map(ToString::to_string).collect()))?;
+    Ok(Answer { notes: not_run.into_iter().chain(answer.notes).collect(), ..answer })
+}
+
+/// What is said of a file of kustomize beside Packages.
+fn not_run(path: &str) -> String {
+    format!(
+        "{path}: kustomize is not run, so that what it asks for is not applied: commit what `kustomize build` makes of it"
+    )
 }
 
 /// A compiled Package and the index of its file.

@@ -122,7 +122,12 @@ impl Check<'_, '_> {
         let Some(wanted) = &chart.chart_version else { return };
         if found != wanted {
             let message = format!("chartVersion is {wanted}, but {file} says {found}");
-            let help = "write the version of the Chart.yaml: on Flux a release waits until the source shows it";
+            let help = match self.engine {
+                Some(Engine::Argo) => "write the version of the Chart.yaml, and raise both together",
+                Some(Engine::Flux) | None => {
+                    "write the version of the Chart.yaml: on Flux a release waits until the source shows it"
+                }
+            };
             self.report("chartVersion", self.charts.severity, Code::ChartVersionMismatch, message, help);
         }
     }

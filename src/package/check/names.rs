@@ -26,7 +26,7 @@ fn packages(findings: &mut Findings<'_>) {
                 "Package `{}` is there twice in namespace `{}`: also at {place}",
                 package.name, package.namespace
             );
-            let help = "remove one, or give it another name or namespace";
+            let help = "remove one, or give it another name or namespace; if they are for different clusters, name one directory";
             findings.error(package, Violation::new(Code::DuplicatePackage, "/metadata/name", message).help(help));
         } else {
             first.insert(key, package);

@@ -71,7 +71,13 @@ impl Parser {
     fn range(&mut self, pointer: impl Display, text: Option<&str>) -> Option<Range> {
         let range = text.and_then(|text| self.keep(Code::InvalidRange, &pointer, Range::parse(text)))?;
         if range.is_empty() {
-            let help = "write alternatives with `||` between them";
+            let written = range.as_written();
+            let has_bounds = written.contains('>') && written.contains('<') && !written.contains("||");
+            let help = if has_bounds {
+                "its lower bound is not below its upper one: exchange them, or write alternatives with `||` between them"
+            } else {
+                "write alternatives with `||` between them"
+            };
             self.report(Code::InvalidRange, pointer.to_string(), format!("no version is in the range `{range}`"), help);
         }
         Some(range)

@@ -77,9 +77,14 @@ fn not_an_object(source: usize, root: &Node, named: bool, loaded: &mut Loaded) {
     let mut finding = finding(source, root.locate(""), Code::NotAnObject, message, help);
     if !named && !looks_like_a_package(root) {
         finding.severity = Severity::Warning;
+        finding.help = REFUSED_ELSEWHERE.to_owned();
     }
     loaded.diagnostics.push(finding);
 }
+
+/// What to do about what is only warned of here.
+const REFUSED_ELSEWHERE: &str =
+    "`render` and `plugin generate` refuse it: move it to another directory, or add what is missing";
 
 /// Whether a document that is no object was probably meant as a Package. Left
 /// out in silence it would be uninstalled by whoever prunes.

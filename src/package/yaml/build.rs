@@ -131,6 +131,8 @@ fn syntax_help(message: &str, line: &str) -> &'static str {
         "text that begins with `>` or `|` is put in quotes"
     } else if message.contains("anchor or alias") {
         "text that begins with `*` or `&` is put in quotes"
+    } else if line.contains("${") && message.contains("expected ',' or") {
+        "put text with `${…}` in quotes: between brackets a `{` begins a map"
     } else if message.contains("illegal placement of ':'") || message.contains("expected ',' or") {
         "a `[` or `{` further up is not closed"
     } else if message.contains("did not find expected key") || message.contains("expected <block end>") {

@@ -65,7 +65,9 @@ pub(super) fn compile_error(text: &str, errors: &ParseErrors) -> CompileError {
 pub(super) fn help(error: &CompileError, text: &str) -> String {
     if let Some(name) = error.message.strip_prefix(NO_FUNCTION).and_then(|rest| rest.strip_suffix('`')) {
         let functions = FUNCTIONS.iter().copied().filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
-        return did_you_mean(name, functions);
+        let similar = did_you_mean(name, functions);
+        let other = || elsewhere(name).map(|known| format!("did you mean `{known}`?")).unwrap_or_default();
+        return if similar.is_empty() { other() } else { similar };
     }
     let rest = text.get(error.offset..).unwrap_or_default();
     let word = rest.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
@@ -89,6 +91,17 @@ pub(super) fn help(error: &CompileError, text: &str) -> String {
         (Some(_), _) => "",
     };
     help.to_owned()
+}
+
+/// What a function of other languages is called here.
+fn elsewhere(name: &str) -> Option<&'static str> {
+    match name.to_ascii_lowercase().as_str() {
+        "beginswith" | "hasprefix" => Some("startsWith"),
+        "hassuffix" => Some("endsWith"),
+        "includes" => Some("contains"),
+        "len" | "length" | "count" => Some("size"),
+        _ => None,
+    }
 }
 
 const NO_FUNCTION: &str = "there is no function `";
