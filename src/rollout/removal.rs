@@ -149,17 +149,17 @@ fn lacks_account(work: &mut Work<'_>, child: &Live) -> Option<String> {
     if !child.is_deleting() && !rights::are_asked(work.snapshot, child) {
         // It was decided in this very look that it goes.
         work.look_again(ASK_SOON);
-        return Some(format!("what its account {} may do is being asked", account.name));
+        return Some(format!("what its ServiceAccount {} may do is being asked", account.name));
     }
     let (reason, message) = match work.snapshot.objects.get(&account).unwrap_or(&Lookup::Pending) {
-        Lookup::Pending => return Some(format!("its account {} is being looked up", account.name)),
-        Lookup::Absent => ("NotFound", format!("its account {} is gone; {OTHERWISE}", account.name)),
+        Lookup::Pending => return Some(format!("its ServiceAccount {} is being looked up", account.name)),
+        Lookup::Absent => ("NotFound", format!("its ServiceAccount {} is gone; {OTHERWISE}", account.name)),
         Lookup::Found(_) | Lookup::KindUnknown | Lookup::Denied | Lookup::NotImpersonated => {
             let needed = rights::to_uninstall(child);
             let lost = needed.into_iter().find(|right| work.snapshot.rights.get(right) == Some(&false))?;
             // Nobody tells when roles change.
             work.look_again(ASK_AGAIN);
-            ("Forbidden", format!("its account {} may no longer {lost}; {OTHERWISE}", account.name))
+            ("Forbidden", format!("its ServiceAccount {} may no longer {lost}; {OTHERWISE}", account.name))
         }
     };
     let (kind, namespace, name) = (account.kind, account.namespace, account.name);

@@ -53,13 +53,14 @@ pub async fn without_a_policy_the_release_itself_arrives_with_one(bench: &Bench)
     rolls_out(bench, Guard::Absent, "Compat", &["1", "10%", "1"]).await;
 }
 
-/// Argo CD leaves the live strategy alone.
+/// Argo CD leaves the live strategy alone. It creates what the chart states, and the 1 is
+/// there before that is verified.
 pub async fn argo_cd_keeps_the_budget_that_a_strict_rollout_has(bench: &Bench) {
-    rolls_out_on(Engine::Argo, bench, Guard::Strict, "Strict", &["1", "frozen", "10%", "1"]).await;
+    rolls_out_on(Engine::Argo, bench, Guard::Strict, "Strict", &["50%", "1", "frozen", "10%", "1"]).await;
 }
 
 pub async fn argo_cd_without_a_policy_keeps_the_live_one(bench: &Bench) {
-    rolls_out_on(Engine::Argo, bench, Guard::Absent, "Compat", &["1", "10%", "1"]).await;
+    rolls_out_on(Engine::Argo, bench, Guard::Absent, "Compat", &["50%", "1", "10%", "1"]).await;
 }
 
 /// A version that cannot run costs one node, is told with pod, node and container, and the one

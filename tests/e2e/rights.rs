@@ -76,7 +76,7 @@ pub async fn the_controller_works_with_exactly_its_role(bench: &Bench) {
     packages.delete(&namespace, &DeleteParams::default()).await.expect("a deletion");
     until(&packages, &namespace, SOON, "the account is named", |package| {
         let message = to_json(package.ok_or("it is gone")?)["status"]["conditions"][0]["message"].to_string();
-        if message.contains(&format!("its account {ACCOUNT} may no longer")) { Ok(()) } else { Err(message) }
+        if message.contains(&format!("its ServiceAccount {ACCOUNT} may no longer")) { Ok(()) } else { Err(message) }
     })
     .await;
     tenant(bench, &namespace).await;

@@ -101,7 +101,7 @@ fn an_account_without_its_rights_blocks_the_uninstallation_by_name() {
     play.rehearsal.run_for(1_200_000);
     let blocked = play.status("app").blocked_by;
     assert_eq!((blocked[0].kind.as_str(), blocked[0].reason.as_str()), ("ServiceAccount", "Forbidden"));
-    assert!(play.message("app").contains("its account deployer may no longer"), "{}", play.message("app"));
+    assert!(play.message("app").contains("its ServiceAccount deployer may no longer"), "{}", play.message("app"));
     assert!(["a", "b", "c"].iter().all(|release| play.runs(release).is_some()));
     play.rehearsal.faults.distortion = None;
     play.until_gone("app");
@@ -150,7 +150,7 @@ fn a_removed_component_waits_for_its_account() {
     play.commit("app", acting_as("deployer", package("2.0.0", vec![component("a", "2.0.0", &[])])));
     play.rehearsal.run_for(1_200_000);
     assert!(["b", "c"].iter().all(|release| play.runs(release).is_some()), "{}", play.tell());
-    assert!(play.message("app").contains("its account deployer is gone"), "{}", play.message("app"));
+    assert!(play.message("app").contains("its ServiceAccount deployer is gone"), "{}", play.message("app"));
     play.apply(&account("deployer"));
     play.until_ready("app");
     assert!(["b", "c"].iter().all(|release| play.runs(release).is_none()), "{}", play.tell());
