@@ -12,20 +12,22 @@ mod look;
 mod packages;
 pub mod play;
 mod process;
+mod renames;
 pub mod report;
 pub mod scene;
 mod stage;
 pub mod timeline;
 pub mod trials;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::api::Engine;
+use crate::api::{Engine, PackageRevisionSpec};
 use crate::package::version::Version;
 use crate::rollout::{Decision, Event, Snapshot};
 use crate::sim::chart::Script;
-use crate::sim::{Refusal, World};
+use crate::sim::{Refusal, Shared, World};
 
 pub use explore::{Choice, Fault, Moment};
 pub use process::PackageId;
@@ -48,6 +50,9 @@ pub struct Settings {
     pub crd_terminating: bool,
     /// `--require-service-account`.
     pub require_service_account: bool,
+    /// Whether what revisions store is kept beside their objects. Every record of a
+    /// revision is a copy of its object, and all are kept.
+    pub manifests_apart: bool,
 }
 
 impl Settings {
@@ -60,6 +65,7 @@ impl Settings {
             deletion_settle: Duration::from_secs(30),
             crd_terminating: false,
             require_service_account: false,
+            manifests_apart: false,
         }
     }
 }
@@ -127,6 +133,8 @@ pub struct Rehearsal {
     /// What happened to the controller.
     pub notes: Vec<Note>,
     process: Process,
+    /// Whole specs of revisions, by uid.
+    specs: Shared<BTreeMap<String, Arc<PackageRevisionSpec>>>,
     steps: u64,
     notifications: u64,
 }
@@ -140,6 +148,7 @@ impl Rehearsal {
             settings,
             notes: Vec::new(),
             process: Process::default(),
+            specs: Shared::default(),
             steps: 0,
             notifications: 0,
         }

@@ -256,7 +256,9 @@ fn a_ready_when_that_cannot_be_played_is_said() {
     let output = rehearse(&[set.path().to_str().unwrap()]);
     let shown = stdout(&output);
     assert!(
-        shown.contains("note: app/one: readyWhen[0], Thing/thing: nothing on the stage can make it hold"),
+        shown.contains(
+            "note: app/one: readyWhen[0], Thing/thing: not checked, since nothing on the stage can make it hold"
+        ),
         "{shown}"
     );
 }
@@ -269,7 +271,8 @@ fn a_ready_when_of_other_fields_fails_nothing(#[case] api: &str, #[case] kind: &
     let ready = format!(", readyWhen: [{{apiVersion: {api}, kind: {kind}, name: thing, expr: \"{expr}\"}}]");
     let set = files(&[("app.yaml", &package("app", "1.0.0", "", &[("one", &ready)]))]);
     let output = rehearse(&[set.path().to_str().unwrap()]);
-    let (shown, note) = (stdout(&output), format!("{kind}/thing: nothing on the stage can make it hold"));
+    let (shown, note) =
+        (stdout(&output), format!("{kind}/thing: not checked, since nothing on the stage can make it hold"));
     assert!(output.status.code() == Some(0) && shown.contains(&note), "{shown}");
 }
 
@@ -500,4 +503,26 @@ fn errors_in_a_revision_are_named_with_it() {
     let output = rehearse(&[&directory.path().join("packages").display().to_string(), "--from", "broken"]);
     assert!(stderr(&output).contains("broken:packages/shop.yaml:"), "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// Helm refuses a second release with the objects of the first.
+#[test]
+fn a_component_under_a_new_name_beside_its_own_chart_is_told() {
+    let text = |component: &str, version: &str, more: &str| {
+        format!(
+            "apiVersion: windlass.dev/v1alpha1\nkind: Package\nmetadata: {{name: app, namespace: apps}}\nspec:\n  \
+             version: {version}\n  components:\n  - name: {component}\n    chart: {{repository: https://charts.example.org, \
+             name: operator, version: {version}}}\n    install: {{{more}}}\n"
+        )
+    };
+    let before = files(&[("app.yaml", &text("operator", "1.0.0", ""))]);
+    let told = |more: &str| {
+        let after = files(&[("app.yaml", &text("the-operator", "1.1.0", more))]);
+        let arguments = [after.path().to_str().unwrap(), "--from", before.path().to_str().unwrap()];
+        stdout(&rehearse(&arguments)).to_owned()
+    };
+    let shown = told("");
+    assert!(shown.contains("write `install.releaseName: operator`"), "{shown}");
+    let shown = told("releaseName: operator");
+    assert!(!shown.contains("releaseName"), "{shown}");
 }

@@ -124,6 +124,8 @@ codes! {
     DefinitionGone = 51,
     /// A component uses what another one brings and does not depend on it.
     MissingEdge = 52,
+    /// A version that is ordered letter by letter.
+    OrderedAsText = 53,
 }
 
 impl fmt::Display for Code {

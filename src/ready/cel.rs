@@ -19,6 +19,7 @@ mod flaws;
 mod fuel;
 mod library;
 mod limits;
+mod mismatches;
 mod scan;
 mod syntax;
 mod values;
@@ -181,6 +182,16 @@ impl Expression {
     /// Optional values (`object.?status`) that are compared with others: never equal.
     pub fn optional_comparisons(&self) -> Vec<Flaw> {
         flaws::optional_comparisons(&self.inner.tree, &self.inner.offsets)
+    }
+
+    /// Operands that do not go together on any object: text and a number, say.
+    pub fn mismatches(&self) -> Vec<Flaw> {
+        mismatches::mismatches(&self.inner.tree, &self.inner.offsets)
+    }
+
+    /// Where a version is ordered (`<`, `>=`), which text is letter by letter.
+    pub fn ordered_as_text(&self) -> Vec<Flaw> {
+        mismatches::ordered_as_text(&self.inner.tree, &self.inner.offsets)
     }
 
     /// Patterns of `matches` that are written out and no regular expressions, or too large.

@@ -1,6 +1,7 @@
 //! Carries decisions out: records, then actions, then the status, each under its
 //! conditions, and no further than the first that is refused.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -263,12 +264,20 @@ impl Rehearsal {
     fn create_revision(&mut self, id: &PackageId, spec: &PackageRevisionSpec) -> Result<(), Refusal> {
         let Ok(package) = PackageName::parse(&id.name) else { return Err(Refusal::NotFound) };
         let name = revision_name(&package, spec.number);
+        let mut stored = Cow::Borrowed(spec);
+        if self.settings.manifests_apart {
+            stored.to_mut().components.iter_mut().for_each(|component| component.manifests.clear());
+        }
         let object = serde_json::json!({
             "apiVersion": API_VERSION, "kind": "PackageRevision",
             "metadata": {"name": name, "namespace": id.namespace, "finalizers": [FINALIZER_REVISION]},
-            "spec": spec,
+            "spec": stored,
         });
         let written = self.world.store.create(ACTOR, object.as_object().cloned().unwrap_or_default())?;
+        if self.settings.manifests_apart {
+            let uid = super::packages::text(&written, &["metadata", "uid"]).to_owned();
+            self.specs.insert(uid, Arc::new(spec.clone()));
+        }
         self.expect(id, revision_key(id, &name), &written);
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::process::PackageId;
 use super::{Rehearsal, process::Seen};
 use crate::api::wellknown::FINALIZER_REVISION;
-use crate::api::{DeletionPolicy, PackageSpec, PackageStatus};
+use crate::api::{DeletionPolicy, PackageRevisionSpec, PackageSpec, PackageStatus};
 use crate::package::definition::{Definition, parse};
 use crate::package::names::{ObjectName, PackageName};
 use crate::package::violation::{Code, Violation};
@@ -18,6 +18,9 @@ use crate::sim::{Key, Object};
 
 /// What a spec says, or the rules it breaks.
 type Defined = Result<Arc<Definition>, Vec<Violation>>;
+
+/// Whole specs of revisions that are kept beside their objects, by uid.
+type Specs = BTreeMap<String, Arc<PackageRevisionSpec>>;
 
 /// What was read of each version of an object.
 #[derive(Clone, Debug, Default)]
@@ -55,12 +58,12 @@ impl Parsed {
         }
     }
 
-    fn revision(&mut self, key: &Key, object: &Object) -> Option<RevisionView> {
+    fn revision(&mut self, key: &Key, object: &Object, specs: &Specs) -> Option<RevisionView> {
         let uid = text(object, &["metadata", "uid"]).to_owned();
         let spec = match self.revisions.get(&uid) {
             Some((known, view)) if Arc::ptr_eq(known, object) => return Some(view.as_ref().clone()),
             Some((_, view)) => Arc::clone(&view.spec),
-            None => Arc::new(serde_json::from_value(object.get("spec")?.clone()).ok()?),
+            None => whole(specs, object)?,
         };
         let view = RevisionView {
             name: key.name.clone(),
@@ -76,7 +79,20 @@ impl Parsed {
     }
 }
 
+/// The whole spec of a revision, as it was made.
+fn whole(specs: &Specs, revision: &Map<String, Value>) -> Option<Arc<PackageRevisionSpec>> {
+    match specs.get(text(revision, &["metadata", "uid"])) {
+        Some(whole) => Some(Arc::clone(whole)),
+        None => serde_json::from_value(revision.get("spec")?.clone()).ok().map(Arc::new),
+    }
+}
+
 impl Rehearsal {
+    /// The whole spec of a revision, as it was made.
+    pub(super) fn whole_spec(&self, revision: &Map<String, Value>) -> Option<Arc<PackageRevisionSpec>> {
+        whole(&self.specs, revision)
+    }
+
     /// The revisions of a Package as they are in the cluster, numbers rising.
     pub(crate) fn revisions(&self, namespace: &str, name: &str) -> Vec<RevisionView> {
         let mut parsed = Parsed::default();
@@ -85,7 +101,8 @@ impl Rehearsal {
             .store
             .list("PackageRevision")
             .filter(|(key, object)| key.namespace == namespace && text(object, &["spec", "package"]) == name);
-        let mut revisions: Vec<RevisionView> = of_it.filter_map(|(key, object)| parsed.revision(key, object)).collect();
+        let mut revisions: Vec<RevisionView> =
+            of_it.filter_map(|(key, object)| parsed.revision(key, object, &self.specs)).collect();
         revisions.sort_by_key(RevisionView::number);
         revisions
     }
@@ -131,8 +148,10 @@ impl Rehearsal {
             .filter(|(_, seen)| seen.package == id.name)
             .map(|(key, seen)| (key.clone(), Arc::clone(&seen.live.object)))
             .collect();
-        let mut views: Vec<RevisionView> =
-            objects.iter().filter_map(|(key, object)| self.process.parsed.revision(key, object)).collect();
+        let mut views: Vec<RevisionView> = {
+            let specs = &self.specs;
+            objects.iter().filter_map(|(key, object)| self.process.parsed.revision(key, object, specs)).collect()
+        };
         views.sort_by_key(RevisionView::number);
         views
     }

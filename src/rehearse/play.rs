@@ -101,7 +101,8 @@ pub fn prepare(scene: &Scene) -> Result<Prepared, Box<Played>> {
         engines.insert(Engine::Flux);
     }
     let engine = engines.first().copied().unwrap_or(Engine::Flux);
-    let settings = Settings { engines, kubernetes: scene.kubernetes(), ..Settings::new(engine) };
+    let kubernetes = scene.kubernetes();
+    let settings = Settings { engines, kubernetes, manifests_apart: true, ..Settings::new(engine) };
     let mut rehearsal = Rehearsal::new(Script::default(), settings);
     if scene.has_canary() {
         put_up_nodes(&mut rehearsal, scene);

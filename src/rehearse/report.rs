@@ -5,6 +5,7 @@ mod svg;
 mod text;
 
 use super::play::{End, Played, status};
+use super::renames;
 use super::scene::{FailAt, Failure, Scene};
 use super::timeline::{self, Moment, What};
 use crate::api::{Engine, PackageStatus, Reason};
@@ -127,7 +128,7 @@ fn remarks(scene: &Scene, played: &Played, moments: &[Moment]) -> Vec<String> {
     let restart = scene.restart_at.filter(|step| *step > played.steps && played.end != End::NotBegun);
     let restart =
         restart.map(|step| format!("the controller took {} steps and was not killed after {step}", played.steps));
-    not_played.chain(idle).chain(restart).collect()
+    not_played.chain(renames::remarks(scene)).chain(idle).chain(restart).collect()
 }
 
 /// What is said of a failure that did not come to pass.

@@ -165,7 +165,7 @@ impl Stage {
                 if !example.holds(asked.entry, &versions(asked.definition, before)) {
                     let place = place(asked.definition, asked.component);
                     let message = format!(
-                        "readyWhen[{}], {}/{}: nothing on the stage can make it hold; the component is played without it",
+                        "readyWhen[{}], {}/{}: not checked, since nothing on the stage can make it hold; the component is played without it",
                         asked.position, key.kind, key.name
                     );
                     left_out.insert((place.clone(), asked.position));

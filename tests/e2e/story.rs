@@ -19,8 +19,13 @@ impl Story {
     /// Budgets of the DaemonSet since its first template was followed by another, without
     /// repetitions; `frozen` for OnDelete.
     pub fn budgets(&self) -> Vec<String> {
+        self.budgets_from(0)
+    }
+
+    /// The same of what came after so many changes.
+    pub fn budgets_from(&self, position: usize) -> Vec<String> {
         let mut budgets: Vec<String> = Vec::new();
-        for entry in self.log.iter().filter(|entry| entry.kind == DAEMON_SET) {
+        for entry in self.log.iter().skip(position).filter(|entry| entry.kind == DAEMON_SET) {
             let budget = budget(&entry.object);
             if budgets.last() != Some(&budget) {
                 budgets.push(budget);

@@ -41,7 +41,9 @@ fn ready_when(package: &LoadedPackage, at: &str, entry: &ReadyWhen, findings: &m
             check.unknown_variable(&expression, unknown, help);
         }
         let compared = expression.optional_comparisons();
-        check.flaws(expression.never_boolean().into_iter().chain(expression.bad_patterns()).chain(compared));
+        let never = expression.never_boolean().into_iter().chain(expression.mismatches());
+        check.flaws(never.chain(expression.bad_patterns()).chain(compared));
+        check.ordered_as_text(&expression);
         let consequence = if field == "expr" { "not ready" } else { "not failed" };
         check.unguarded(&expression, &["object", "status"], consequence);
     }
@@ -65,7 +67,8 @@ fn health_check(package: &LoadedPackage, at: &str, entry: &HealthCheckExpr, find
             check.unknown_variable(&expression, unknown, help.to_owned());
         }
         // Patterns are for Flux to read, which knows others than we do.
-        check.flaws(expression.never_boolean().into_iter().chain(expression.optional_comparisons()));
+        let never = expression.never_boolean().into_iter().chain(expression.mismatches());
+        check.flaws(never.chain(expression.optional_comparisons()));
         check.unguarded(&expression, &["status"], "an error to Flux");
     }
 }
@@ -101,6 +104,12 @@ impl Check<'_, '_> {
     fn flaws(&mut self, flaws: impl IntoIterator<Item = Flaw>) {
         for flaw in flaws {
             self.report(Severity::Error, Code::NeverAnswers, flaw.offset, flaw.message, flaw.help.to_owned());
+        }
+    }
+
+    fn ordered_as_text(&mut self, expression: &Expression) {
+        for flaw in expression.ordered_as_text() {
+            self.report(Severity::Warning, Code::OrderedAsText, flaw.offset, flaw.message, flaw.help.to_owned());
         }
     }
 

@@ -74,7 +74,7 @@ fn known_field(node: &IdedExpr) -> Option<&'static str> {
 }
 
 /// What a part is that cannot be a boolean, as far as that can be seen.
-fn kind(node: &IdedExpr) -> Option<&'static str> {
+pub(super) fn kind(node: &IdedExpr) -> Option<&'static str> {
     if is_optional(node) {
         return Some("an optional value");
     }

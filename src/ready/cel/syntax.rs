@@ -119,7 +119,7 @@ pub(super) fn depth(node: &IdedExpr) -> usize {
     1 + children(node).into_iter().map(depth).max().unwrap_or(0)
 }
 
-fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
+pub(super) fn children(node: &IdedExpr) -> Vec<&IdedExpr> {
     match &node.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
         Expr::Comprehension(walk) => {

@@ -500,3 +500,34 @@ fn an_optional_value_never_equals_another(#[case] text: &str, #[case] is_found: 
     let found = Expression::compile(text).unwrap().optional_comparisons();
     assert_eq!(found.len(), usize::from(is_found), "{found:?}");
 }
+
+#[rstest]
+#[case::a_sum("object.?status.?version.orValue('') == version + 1", &["text and a number cannot be added"])]
+#[case::in_one_operand("object.status.ready || 'a' + 1 == 'a1'", &["text and a number cannot be added"])]
+#[case::longer("'a' + object.kind + 1 == 'x'", &["text and a number cannot be added"])]
+#[case::truth("true + 1 == 2", &["true or false cannot be added to anything"])]
+#[case::an_order("version > 1", &["text is neither more nor less than a number"])]
+#[case::of_a_map("object.metadata > 1", &["a map is neither more nor less than anything"])]
+#[case::a_product("version * 2 == 4", &["text cannot be calculated with"])]
+#[case::numbers("object.metadata.generation + 1 > 2", &[])]
+#[case::texts("object.kind + '-' + version == 'x'", &[])]
+#[case::lists("[1] + [2] == [1, 2]", &[])]
+#[case::unknown("object.status.replicas + 1 > object.spec.replicas", &[])]
+#[case::times("timestamp(object.metadata.creationTimestamp) + duration('1m') < timestamp('2026-01-01T00:00:00Z')", &[])]
+#[case::a_difference_of_times("timestamp(object.status.at) - timestamp(object.status.since) > duration('1m')", &[])]
+#[case::a_variable_of_its_own("object.status.items.all(version, version > 1)", &[])]
+#[case::equality_of_kinds("object.status.version == 1", &[])]
+fn operands_that_do_not_go_together_are_found(#[case] text: &str, #[case] expected: &[&str]) {
+    let found = Expression::compile(text).unwrap().mismatches();
+    assert_eq!(found.iter().map(|flaw| flaw.message.as_str()).collect::<Vec<_>>(), expected);
+}
+
+#[rstest]
+#[case::at_least("object.?status.?version.orValue('') >= version", 1)]
+#[case::beneath("fromVersion < '1.10.0'", 1)]
+#[case::the_same("object.status.version == version", 0)]
+#[case::its_length("size(version) > 3", 0)]
+#[case::a_variable_of_its_own("object.status.versions.exists(version, version > 3)", 0)]
+fn a_version_that_is_ordered_is_found(#[case] text: &str, #[case] expected: usize) {
+    assert_eq!(Expression::compile(text).unwrap().ordered_as_text().len(), expected);
+}

@@ -1,6 +1,7 @@
 //! Reads the log change by change.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -13,13 +14,13 @@ use crate::api::{
 use crate::rehearse::packages::text;
 use crate::rehearse::play::{GIT, Played, status};
 use crate::rehearse::process::PackageId;
-use crate::rehearse::{Happening, Note};
+use crate::rehearse::{Happening, Note, Rehearsal};
 use crate::sim::store::{finalizers, is_deleting};
 use crate::sim::{Change, Verb};
 
 /// A revision, as far as it has been read.
 struct Revision {
-    spec: PackageRevisionSpec,
+    spec: Arc<PackageRevisionSpec>,
     status: PackageRevisionStatus,
     began: u64,
 }
@@ -70,7 +71,8 @@ const WAITS: [Reason; 10] = [
     Reason::AccessDenied,
 ];
 
-struct Reader {
+struct Reader<'a> {
+    rehearsal: &'a Rehearsal,
     began: u64,
     packages: BTreeMap<PackageId, Package>,
     moments: Vec<Moment>,
@@ -79,8 +81,13 @@ struct Reader {
 
 /// The timeline of a play.
 pub(super) fn read(played: &Played) -> Vec<Moment> {
-    let mut reader =
-        Reader { began: played.began, packages: BTreeMap::new(), moments: Vec::new(), pending: Vec::new() };
+    let mut reader = Reader {
+        rehearsal: &played.rehearsal,
+        began: played.began,
+        packages: BTreeMap::new(),
+        moments: Vec::new(),
+        pending: Vec::new(),
+    };
     let log = played.rehearsal.world.store.log();
     let (before, since) = log.split_at(played.position.min(log.len()));
     before.iter().for_each(|change| reader.take(change));
@@ -97,7 +104,7 @@ pub(super) fn read(played: &Played) -> Vec<Moment> {
     reader.moments
 }
 
-impl Reader {
+impl Reader<'_> {
     fn say(&mut self, at: u64, package: &PackageId, component: Option<&str>, what: What) {
         let component = component.map(str::to_owned);
         self.moments.push(Moment {
@@ -253,8 +260,7 @@ impl Reader {
             let before = std::mem::replace(&mut known.status, now.clone());
             return self.progress(id, number, change.at, &before, &now);
         }
-        let Some(spec) = object.get("spec").and_then(|spec| serde_json::from_value(spec.clone()).ok()) else { return };
-        let spec: PackageRevisionSpec = spec;
+        let Some(spec) = self.rehearsal.whole_spec(object) else { return };
         package.awaited.clear();
         let what = begins(package, &spec, change.at);
         package.revisions.insert(number, Revision { spec, status: now, began: change.at });
@@ -364,7 +370,7 @@ impl Reader {
     /// goes away or back the other way round.
     fn in_order<'r>(&self, id: &PackageId, records: &'r [ComponentRecord]) -> Vec<&'r ComponentRecord> {
         let revisions = self.packages.get(id).into_iter().flat_map(|package| package.revisions.values().rev());
-        let depths = depths(revisions.map(|revision| &revision.spec));
+        let depths = depths(revisions.map(|revision| revision.spec.as_ref()));
         let goes = |record: &ComponentRecord| {
             matches!(
                 record.state,
