@@ -186,6 +186,23 @@ fn refusals_are_placed_and_told_together() {
     assert_eq!(said.lines().count(), 2, "{said}");
 }
 
+/// Who mends the errors should not find the next ones behind them.
+#[test]
+fn what_is_refused_is_told_with_the_errors_of_others() {
+    let directory = files(&[("app.yaml", &PACKAGE.replace("[one]", "[ona]")), ("files.yaml", PATH_PACKAGE)]);
+    let failed = render(directory.path(), &["--engine", "argo", "."]).code(1);
+    let said = stderr(&failed);
+    assert!(said.contains("error[WL013]: there is no component `ona`"), "{said}");
+    assert!(said.contains("error: files.yaml:7: files/one: a path needs its repository"), "{said}");
+    assert!(!said.contains("it has errors"), "{said}");
+    let source = ["--repo-url", "https://git.example.org/a", "--revision", COMMIT, "--chart-root", "."];
+    let chart = directory.path().join("charts/one");
+    fs::create_dir_all(&chart).unwrap();
+    fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: one\nversion: 3.2.1\n").unwrap();
+    let failed = render(directory.path(), &[&["--engine", "argo"], &source[..], &["."]].concat()).code(1);
+    assert!(stderr(&failed).contains("WL013") && !stderr(&failed).contains("files/one"), "{}", stderr(&failed));
+}
+
 #[test]
 fn a_namespace_that_nobody_names_is_said() {
     let directory = files(&[("app.yaml", PACKAGE)]);

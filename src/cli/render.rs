@@ -14,7 +14,7 @@ use crate::api::Engine;
 use crate::package::check;
 use crate::package::content::chart_content;
 use crate::package::definition::{ChartSource, Definition, RelativePath, Requirement};
-use crate::package::diagnostic::Severity;
+use crate::package::diagnostic::{Diagnostic, Severity};
 use crate::package::load::{Loaded, LoadedPackage, NamespaceRule};
 use crate::package::names::Namespace;
 use crate::package::tree::Tree;
@@ -101,17 +101,16 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
     let found = check::check(&loaded, &options).context("cannot read a chart")?;
     loaded.diagnostics.extend(found);
     findings::add_no_package(&arguments.paths, &mut loaded);
+    let places = places(&loaded);
     if loaded.has_errors() {
+        let refusals = refused_besides(&loaded, arguments, root.as_ref());
         findings::write_errors(loaded, streams)?;
+        write_refusals(&refusals, &places, streams)?;
         return Ok(Exit::Findings);
     }
-    let places = places(&loaded);
     match translate(loaded, arguments, root.as_ref()) {
         Err(refusals) => {
-            for refusal in refusals {
-                let place = places.get(&refusal.about).map(|place| format!("{place}: ")).unwrap_or_default();
-                writeln!(streams.stderr, "error: {place}{refusal}")?;
-            }
+            write_refusals(&refusals, &places, streams)?;
             Ok(Exit::Findings)
         }
         Ok((objects, notes)) => {
@@ -121,6 +120,41 @@ pub fn run(arguments: &Arguments, streams: &mut Streams<'_>) -> anyhow::Result<E
             write(&objects, arguments, streams)?;
             Ok(Exit::Ok)
         }
+    }
+}
+
+/// What is refused of the Packages that have no errors themselves: told with the errors of
+/// the others, and not only once these are mended.
+fn refused_besides(loaded: &Loaded, arguments: &Arguments, root: Option<&Directory>) -> Vec<Refusal> {
+    let charts = root.map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
+    let charts = charts.as_ref().map(|read| read as &Charts<'_>);
+    let errors = || loaded.diagnostics.iter().filter(|finding| finding.severity == Severity::Error);
+    let is_sound = |package: &&LoadedPackage| {
+        let is_its = |finding: &Diagnostic| finding.package.as_deref() == Some(package.name.as_str());
+        package.definition.is_some() && !errors().any(is_its)
+    };
+    let sound = loaded.packages.iter().filter(is_sound).cloned().collect();
+    compile_all(sound, &compilation(arguments, charts)).err().unwrap_or_default()
+}
+
+fn write_refusals(
+    refusals: &[Refusal],
+    places: &BTreeMap<Subject, String>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    for refusal in refusals {
+        let place = places.get(&refusal.about).map(|place| format!("{place}: ")).unwrap_or_default();
+        writeln!(streams.stderr, "error: {place}{refusal}")?;
+    }
+    Ok(())
+}
+
+fn compilation<'a>(arguments: &'a Arguments, charts: Option<&'a Charts<'a>>) -> Compilation<'a> {
+    Compilation {
+        engine: arguments.engine.map(Engine::from),
+        origin: arguments.repo_url.as_deref().zip(arguments.revision.as_deref()),
+        origin_stated_in: "--repo-url and --revision",
+        charts,
     }
 }
 
@@ -188,12 +222,7 @@ fn translate(loaded: Loaded, arguments: &Arguments, root: Option<&Directory>) ->
     let charts = root.map(|root| move |path: &RelativePath| chart_content(root, path.as_str()));
     let charts = charts.as_ref().map(|read| read as &Charts<'_>);
     let engine = arguments.engine.map(Engine::from);
-    let compilation = Compilation {
-        engine,
-        origin: arguments.repo_url.as_deref().zip(arguments.revision.as_deref()),
-        origin_stated_in: "--repo-url and --revision",
-        charts,
-    };
+    let compilation = compilation(arguments, charts);
     let assumed = assumed_namespace(&loaded.packages).filter(|_| arguments.namespace.is_none());
     let compiled = compile_all(loaded.packages, &compilation)?;
     let (objects, definitions): (Vec<Value>, Vec<Definition>) =
