@@ -240,9 +240,12 @@ fn restore(work: &mut Work<'_>, component: &RecordedComponent, limits: Limits) -
     let written = work.child(component).is_some_and(|child| release::is_as_written(&restored, child));
     let lifted = work.child(component).is_some_and(|child| !release::is_suspended(child));
     if record.state == ComponentState::Waiting {
-        match canaries::remember(work, &restored) {
-            Remembered::Yes => {}
-            not_yet => return not_yet.into(),
+        // What is written already brings no template that could be awaited.
+        if !written {
+            match canaries::remember(work, &restored) {
+                Remembered::Yes => {}
+                not_yet => return not_yet.into(),
+            }
         }
         release::begin_turn(work, &restored, &mut record, !written);
         let now = work.now.as_time();

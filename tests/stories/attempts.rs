@@ -265,6 +265,24 @@ fn a_retry_thaws_what_a_failed_rollback_has_frozen(#[case] engine: Engine) {
     assert!(canaries::most_down(&play, position) <= 1, "{}", play.tell());
 }
 
+/// What was written back already brings no new template that could be awaited.
+#[rstest]
+#[case::flux(Engine::Flux)]
+#[case::argo(Engine::Argo)]
+fn a_retry_of_a_failed_rollback_fails_again_at_once_where_its_pods_are_still_broken(#[case] engine: Engine) {
+    let mut play = with_broken_pods(engine, true, &["agent:1.0.0"]);
+    play.until("app", "RollbackFailed");
+    play.rehearsal.run_for(60_000);
+    play.annotate("app", "windlass.dev/retry", "again");
+    let asked = play.rehearsal.now();
+    play.rehearsal.run_for(1000);
+    play.until("app", "RollbackFailed");
+    assert_eq!(told(&play, "another attempt was asked for"), 1);
+    let took = play.rehearsal.now() - asked;
+    assert!(took < 120_000, "it took {} s\n{}", took / 1000, play.message("app"));
+    assert!(play.message("app").contains("ErrImagePull"), "{}", play.message("app"));
+}
+
 #[rstest]
 #[case::flux(Engine::Flux)]
 #[case::argo(Engine::Argo)]
