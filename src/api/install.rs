@@ -107,9 +107,9 @@ pub struct ReadyWhen {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub status: Option<String>,
-    /// CEL that must be true. Knows `object`, `version` (wanted) and `fromVersion` (of what runs;
-    /// empty on a first install), both without a leading `v`. Of a Secret it sees the keys, never
-    /// what they hold.
+    /// CEL that must be true. Knows `object`, `version` (of the Package, as wanted, and not of the
+    /// chart) and `fromVersion` (of what runs; empty on a first install), both without a leading
+    /// `v`. Of a Secret it sees the keys, never what they hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub expr: Option<String>,

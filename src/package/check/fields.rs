@@ -226,6 +226,7 @@ fn texts(node: &Node, at: &mut Pointer, visit: &mut impl FnMut(&str, &str)) {
         Content::Mapping(entries) => {
             for entry in entries {
                 at.push(&entry.key);
+                visit(at.as_str(), &entry.key);
                 texts(&entry.value, at, visit);
                 at.pop();
             }

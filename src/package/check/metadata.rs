@@ -24,32 +24,56 @@ pub fn check(package: &LoadedPackage, findings: &mut Findings<'_>) {
         node.and_then(Node::entries).unwrap_or_default()
     };
     for entry in entries("labels") {
-        name(package, "labels", entry, findings);
-        value(package, entry, findings);
+        name(package, "/metadata/labels", entry, false, findings);
+        value(package, "/metadata/labels", entry, findings);
     }
     for entry in entries("annotations") {
-        name(package, "annotations", entry, findings);
+        name(package, "/metadata/annotations", entry, true, findings);
         ours(package, entry, findings);
     }
-}
-
-fn name(package: &LoadedPackage, field: &str, entry: &Entry, findings: &mut Findings<'_>) {
-    if !is_qualified_name(&entry.key, field == "annotations") {
-        let message = format!("`{}` is no name of a label or annotation", short(&entry.key));
-        let help = "write letters, digits, `-`, `_` and `.`, at most 63, with a letter or digit at both ends; \
-                    before it there may be a domain and `/`";
-        let violation = Violation::new(Code::InvalidName, format!("/metadata/{field}"), message).help(help);
-        findings.found.push(package.diagnostic_at(Severity::Error, violation, entry.key_span));
+    let components = package.root.find("/spec/components").and_then(Node::items).unwrap_or_default();
+    for (index, component) in components.iter().enumerate() {
+        let Some(canary) = component.get("canary") else { continue };
+        of_canary(package, &format!("/spec/components/{index}/canary"), canary, findings);
     }
 }
 
-fn value(package: &LoadedPackage, entry: &Entry, findings: &mut Findings<'_>) {
+/// Labels of nodes and annotations of pods that nothing can carry.
+fn of_canary(package: &LoadedPackage, at: &str, canary: &Node, findings: &mut Findings<'_>) {
+    let selector = format!("{at}/nodeSelector");
+    for entry in canary.get("nodeSelector").and_then(Node::entries).unwrap_or_default() {
+        name(package, &selector, entry, false, findings);
+        value(package, &selector, entry, findings);
+    }
+    let annotations = canary.get("matchAnnotations").and_then(Node::items).unwrap_or_default();
+    for (index, annotation) in annotations.iter().enumerate() {
+        if let Some(text) = annotation.as_text().filter(|text| !is_qualified_name(text, true)) {
+            let violation = no_name(&format!("{at}/matchAnnotations/{index}"), text);
+            findings.found.push(package.diagnostic_at(Severity::Error, violation, annotation.span));
+        }
+    }
+}
+
+fn no_name(pointer: &str, name: &str) -> Violation {
+    let message = format!("`{}` is no name of a label or annotation", short(name));
+    let help = "write letters, digits, `-`, `_` and `.`, at most 63, with a letter or digit at both ends; \
+                before it there may be a domain and `/`";
+    Violation::new(Code::InvalidName, pointer, message).help(help)
+}
+
+fn name(package: &LoadedPackage, at: &str, entry: &Entry, capitals: bool, findings: &mut Findings<'_>) {
+    if !is_qualified_name(&entry.key, capitals) {
+        findings.found.push(package.diagnostic_at(Severity::Error, no_name(at, &entry.key), entry.key_span));
+    }
+}
+
+fn value(package: &LoadedPackage, at: &str, entry: &Entry, findings: &mut Findings<'_>) {
     let Some(text) = entry.value.as_text().filter(|text| !text.is_empty() && !is_name(text)) else { return };
     let message = format!("`{}` is no value of a label", short(text));
     let help = "write letters, digits, `-`, `_` and `.`, at most 63, with a letter or digit at both ends; \
                 other text goes into an annotation";
-    let violation = Violation::new(Code::InvalidValue, pointer("labels", &entry.key), message).help(help);
-    findings.error(package, violation);
+    let pointer = format!("{at}/{}", escape(&entry.key));
+    findings.error(package, Violation::new(Code::InvalidValue, pointer, message).help(help));
 }
 
 fn ours(package: &LoadedPackage, entry: &Entry, findings: &mut Findings<'_>) {
@@ -75,16 +99,13 @@ fn ours(package: &LoadedPackage, entry: &Entry, findings: &mut Findings<'_>) {
             (Code::UnknownField, format!("nothing reads the annotation `{}`", short(key)), help)
         }
     };
-    findings.warning(package, Violation::new(code, pointer("annotations", key), message).help(help));
+    findings
+        .warning(package, Violation::new(code, format!("/metadata/annotations/{}", escape(key)), message).help(help));
 }
 
 /// `<number>@<token>`.
 fn asks_for_a_revision(text: &str) -> bool {
     text.split_once('@').is_some_and(|(number, token)| number.parse::<u32>().is_ok() && !token.is_empty())
-}
-
-fn pointer(field: &str, key: &str) -> String {
-    format!("/metadata/{field}/{}", escape(key))
 }
 
 /// Names of labels and annotations as an API server has them. In annotations

@@ -273,6 +273,31 @@ fn fields_without_effect_on_a_hook_are_warned_of(#[case] field: &str, #[case] na
 }
 
 #[rstest]
+#[case::key("nodeSelector: {\"../../a b\": x}", "WL006 `../../a b` is no name of a label or annotation")]
+#[case::value("nodeSelector: {pool: x y}", "WL005 `x y` is no value of a label")]
+#[case::long(
+    "nodeSelector: {pool: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}",
+    "is no value of a label"
+)]
+#[case::annotation("matchAnnotations: [a, \"a b\"]", "WL006 `a b` is no name of a label or annotation")]
+fn labels_and_annotations_of_a_canary_that_nothing_can_carry_are_refused(#[case] canary: &str, #[case] message: &str) {
+    let found = found(&component(&format!("canary: {{{canary}}}")));
+    assert!(found.len() == 1 && found[0].contains(message) && found[0].starts_with("error"), "{found:?}");
+    let well =
+        "nodeSelector: {node-role.kubernetes.io/worker: \"\", pool: a_b.c}, matchAnnotations: [example.org/Version]";
+    let found = self::found(&component(&format!("canary: {{{well}}}")));
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[rstest]
+#[case::values("values: {\"${VAR}\": 1}")]
+#[case::deeper("values: {a: {\"x${VAR}\": {b: 1}}}")]
+fn flux_substitution_of_a_key_is_warned_of(#[case] rest: &str) {
+    let found = found(&component(rest));
+    assert!(found.len() == 1 && found[0].contains("WL043 `${…}` is replaced"), "{found:?}");
+}
+
+#[rstest]
 #[case::compat("{mode: Compat, nodeSelector: {pool: canary}}", "", Some("nodeSelector has no effect in mode Compat"))]
 #[case::strict("{mode: Strict, nodeSelector: {pool: canary}}", "", None)]
 #[case::unsafe_rollback("{onFailure: Rollback}", "", Some("onFailure: Rollback has no effect"))]

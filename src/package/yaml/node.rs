@@ -84,6 +84,11 @@ impl Node {
         if let Content::Mapping(entries) = &self.content { Some(entries) } else { None }
     }
 
+    /// The items, if this is a list.
+    pub fn items(&self) -> Option<&[Self]> {
+        if let Content::Sequence(items) = &self.content { Some(items) } else { None }
+    }
+
     /// The entry of a key, if this is a map that has it.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries()?.iter().find(|entry| entry.key == key)
