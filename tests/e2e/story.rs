@@ -22,10 +22,12 @@ impl Story {
         self.budgets_from(0)
     }
 
-    /// The same of what came after so many changes.
+    /// The same from what stood after so many changes on.
     pub fn budgets_from(&self, position: usize) -> Vec<String> {
+        let is_it = |entry: &Entry| entry.kind == DAEMON_SET;
+        let stood = self.log.iter().take(position).rposition(is_it).unwrap_or(position);
         let mut budgets: Vec<String> = Vec::new();
-        for entry in self.log.iter().skip(position).filter(|entry| entry.kind == DAEMON_SET) {
+        for entry in self.log.iter().skip(stood).filter(|entry| entry.kind == DAEMON_SET) {
             let budget = budget(&entry.object);
             if budgets.last() != Some(&budget) {
                 budgets.push(budget);
