@@ -7,12 +7,10 @@ use windlass::sim::chart::{Outcome, Script};
 use windlass::sim::store::Expected;
 use windlass::sim::{Key, Verb};
 
-use crate::play::{NAMESPACE, Play, at, component, package};
+use crate::play::{NAMESPACE, Play, at, component, package, safe};
 
 fn pair(version: &str) -> Value {
-    let mut spec = package(version, vec![component("a", version, &[]), component("b", version, &["a"])]);
-    spec["rollback"] = json!({"safe": true});
-    spec
+    safe(version, vec![component("a", version, &[]), component("b", version, &["a"])])
 }
 
 fn running(engine: Engine) -> Play {

@@ -9,13 +9,7 @@ use windlass::sim::guard::Policy;
 use windlass::sim::store::Expected;
 
 use crate::canaries;
-use crate::play::{NAMESPACE, Play, at, component, hook, kubevirt, kubevirt_script, migration_script, package};
-
-fn safe(version: &str, components: Vec<Value>) -> Value {
-    let mut spec = package(version, components);
-    spec["rollback"] = json!({"safe": true});
-    spec
-}
+use crate::play::{NAMESPACE, Play, at, component, hook, kubevirt, kubevirt_script, migration_script, package, safe};
 
 fn with_timeout(mut spec: Value, timeout: &str) -> Value {
     spec["upgrade"] = json!({"timeout": timeout});

@@ -7,7 +7,9 @@ use windlass::sim::chart::{Care, Outcome, Script, Template};
 use windlass::sim::world::Part;
 use windlass::sim::{Change, Key, Verb};
 
-use crate::play::{NAMESPACE, Play, at, component, kubevirt, kubevirt_script, package, unchanging_resource_script};
+use crate::play::{
+    NAMESPACE, Play, at, component, kubevirt, kubevirt_script, package, safe, unchanging_resource_script,
+};
 
 /// The resource goes back first. It cannot report the old version while the new
 /// operator runs, and nobody waits for that.
@@ -116,11 +118,7 @@ fn what_is_written_again_after_a_rollback_leaves_crds_alone() {
     let mut script = Script::default();
     script.behave("a", "2.0.0", Outcome::Fails, 1000);
     let mut play = Play::new(Engine::Flux, script);
-    let spec = |version: &str| {
-        let mut spec = package(version, vec![component("a", version, &[])]);
-        spec["rollback"] = json!({"safe": true});
-        spec
-    };
+    let spec = |version: &str| safe(version, vec![component("a", version, &[])]);
     play.commit("app", spec("1.0.0"));
     play.until_ready("app");
     play.commit("app", spec("2.0.0"));
@@ -520,11 +518,7 @@ fn what_was_rolled_back_and_is_not_changed_does_not_move_with_the_next_version(#
     let mut script = Script::default();
     script.behave("z", "2.0.0", Outcome::Hangs, 1000);
     let mut play = Play::new(engine, script);
-    let spec = |version: &str, a: &str, z: &str| {
-        let mut spec = package(version, vec![component("a", a, &[]), component("z", z, &["a"])]);
-        spec["rollback"] = json!({"safe": true});
-        spec
-    };
+    let spec = |version: &str, a: &str, z: &str| safe(version, vec![component("a", a, &[]), component("z", z, &["a"])]);
     play.commit("app", spec("1.0.0", "1.0.0", "1.0.0"));
     play.until_ready("app");
     play.commit("app", spec("2.0.0", "2.0.0", "2.0.0"));
@@ -589,11 +583,7 @@ fn failures_from_before_its_turn_do_not_fail_a_component_that_does_not_move() {
     let mut script = Script::default();
     script.behave("b", "2.0.0", Outcome::Fails, 1000);
     let mut play = Play::new(Engine::Flux, script);
-    let spec = |version: &str, a: &str, b: &str| {
-        let mut spec = package(version, vec![component("a", a, &[]), component("b", b, &["a"])]);
-        spec["rollback"] = json!({"safe": true});
-        spec
-    };
+    let spec = |version: &str, a: &str, b: &str| safe(version, vec![component("a", a, &[]), component("b", b, &["a"])]);
     play.commit("app", spec("1.0.0", "1.0.0", "1.0.0"));
     play.until_ready("app");
     play.commit("app", spec("2.0.0", "2.0.0", "2.0.0"));
@@ -674,11 +664,7 @@ fn the_way_back_has_the_settings_of_what_it_goes_back_to() {
     let mut script = Script::default();
     script.behave("a", "2.0.0", Outcome::Fails, 1000);
     let mut play = Play::new(Engine::Flux, script);
-    let spec = |version: &str| {
-        let mut spec = package(version, vec![component("a", version, &[])]);
-        spec["rollback"] = json!({"safe": true});
-        spec
-    };
+    let spec = |version: &str| safe(version, vec![component("a", version, &[])]);
     play.commit("app", spec("1.0.0"));
     play.until_ready("app");
     let child = play.child("app", "a");

@@ -186,6 +186,13 @@ pub fn package(version: &str, components: Vec<Value>) -> Value {
     json!({"version": version, "components": components})
 }
 
+/// A Package that may be rolled back.
+pub fn safe(version: &str, components: Vec<Value>) -> Value {
+    let mut spec = package(version, components);
+    spec["rollback"] = json!({"safe": true});
+    spec
+}
+
 /// An operator and the resource it looks after, in two releases.
 pub fn kubevirt(version: &str, operator: &str, resource: &str, rollback: Value) -> Value {
     let mut resource = component("kubevirt", resource, &["operator"]);
