@@ -22,7 +22,7 @@ mod validate;
 
 use clap::{Parser, Subcommand};
 
-pub use streams::{EXIT_IO, Exit, Named, Streams, is_colored};
+pub use streams::{EXIT_IO, Exit, Named, Streams, is_colored, is_live};
 
 /// Ordered upgrades of software made of several Helm releases, on Flux and Argo CD.
 #[derive(Debug, Parser)]

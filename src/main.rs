@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use windlass::cli::{Arguments, EXIT_IO, Named, Streams, is_colored, run};
+use windlass::cli::{Arguments, EXIT_IO, Named, Streams, is_colored, is_live, run};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     let mut streams = Streams {
         color_stdout: is_colored(is_terminal, |name| std::env::var_os(name)),
         color_stderr: is_colored(stderr.is_terminal(), |name| std::env::var_os(name)),
-        live_stderr: stderr.is_terminal() && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb"),
+        live_stderr: is_live(stderr.is_terminal(), |name| std::env::var_os(name)),
         stdin: &mut stdin,
         stdout: &mut stdout,
         stderr: &mut stderr,

@@ -21,6 +21,7 @@ use crate::api::wellknown::FIELD_MANAGER;
 use crate::api::{Package, PackageRevision};
 use crate::controller::cluster::{RequestError, bounded};
 use crate::controller::kinds::Kind;
+use crate::package::names::{PackageName, revision_name};
 
 /// The usual flags of commands that talk to a cluster.
 #[derive(Debug, clap::Args)]
@@ -192,10 +193,11 @@ impl Cluster {
         let status = package.status.as_ref();
         let attempted =
             status.and_then(|status| status.attempted.as_ref().filter(|a| Some(a.revision) != status.revision));
-        let (Some(attempted), Some(name)) = (attempted, &package.metadata.name) else { return Ok(None) };
+        let name = package.metadata.name.as_deref().and_then(|name| PackageName::parse(name).ok());
+        let (Some(attempted), Some(name)) = (attempted, name) else { return Ok(None) };
         let namespace = package.metadata.namespace.as_deref().unwrap_or(&self.namespace);
         let api: Api<PackageRevision> = Api::namespaced(self.client.clone(), namespace);
-        match bounded(api.get(&format!("{name}-{}", attempted.revision))).await {
+        match bounded(api.get(&revision_name(&name, attempted.revision))).await {
             Ok(revision) => Ok(Some(revision)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),

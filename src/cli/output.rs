@@ -11,6 +11,15 @@ use serde_json::Value;
 use super::Streams;
 use crate::package::yaml::write::write;
 
+/// The first names of a list, and how many more there are.
+pub fn first_of(names: &[impl AsRef<str>], most: usize) -> String {
+    let shown = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// Writes a stream of documents to standard output.
 ///
 /// # Errors

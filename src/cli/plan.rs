@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 use super::directory::Directory;
 use super::findings::WHAT_A_PACKAGE_IS;
-use super::{Exit, Streams, charts};
+use super::{Exit, Streams, charts, output};
 use crate::api::Engine;
 use crate::chart::Library;
 use crate::git::{GitError, Repository, Revision, is_both};
@@ -171,12 +171,9 @@ fn assumed_engine(plan: &plan::Plan, sides: [&Packages; 2]) -> Option<String> {
         .filter(is_assumed)
         .map(|package| format!("{}/{}", package.namespace, package.name))
         .collect();
-    let more = names.len().checked_sub(NAMED).filter(|more| *more > 0);
-    let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
     let name = if names.len() == 1 { "names" } else { "name" };
-    let shown = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    (!names.is_empty())
-        .then(|| format!("{shown}{more} {name} no engine: planned for flux; --engine argo plans for Argo CD"))
+    let shown = output::first_of(&names, NAMED);
+    (!names.is_empty()).then(|| format!("{shown} {name} no engine: planned for flux; --engine argo plans for Argo CD"))
 }
 
 /// What ran before, and what could not be read of it. Errors there are shown and hold

@@ -176,15 +176,16 @@ fn places(loaded: &Loaded) -> BTreeMap<Subject, String> {
     places
 }
 
+/// So many names of a list are told.
+const SHOWN: usize = 10;
+
 /// What is said where the namespace of Packages is ours to choose.
 fn assumed_namespace(packages: &[LoadedPackage]) -> Option<String> {
     let names_none = |package: &&LoadedPackage| package.root.find("/metadata/namespace").is_none();
     let names: Vec<&str> = packages.iter().filter(names_none).map(|package| package.name.as_str()).collect();
     let verb = if names.len() == 1 { "names" } else { "name" };
-    (!names.is_empty()).then(|| {
-        let shown = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        format!("{} {verb} no namespace: `default` is written; -n NAMESPACE says another", shortened(&shown))
-    })
+    let shown = output::first_of(&names, SHOWN);
+    (!names.is_empty()).then(|| format!("{shown} {verb} no namespace: `default` is written; -n NAMESPACE says another"))
 }
 
 fn chart_root(path: &Path) -> anyhow::Result<Directory> {
@@ -198,21 +199,12 @@ fn write(objects: &[Value], arguments: &Arguments, streams: &mut Streams<'_>) ->
     let names = output::to_directory(objects, directory)?;
     let others = output::other_manifests(directory, &names)?;
     if !others.is_empty() {
-        writeln!(streams.stderr, "note: not of this run, and left as they are: {}", shortened(&others))?;
+        let shown = output::first_of(&others, SHOWN);
+        writeln!(streams.stderr, "note: not of this run, and left as they are: {shown}")?;
     }
     let plural = if names.len() == 1 { "" } else { "s" };
     writeln!(streams.stderr, "{} file{plural} in {}", names.len(), directory.display())
         .context("cannot write to standard error")
-}
-
-/// The first names of a list, and how many more there are.
-fn shortened(names: &[String]) -> String {
-    const SHOWN: usize = 10;
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }
 
 /// Objects in order, and what has to be said of them.

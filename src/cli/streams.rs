@@ -22,11 +22,15 @@ pub struct Streams<'a> {
     pub live_stderr: bool,
 }
 
-/// Whether colours are wanted on a stream: where a person looks on, with a terminal that has
-/// them, who has not refused them.
+/// Whether a person looks on at a stream, with a terminal that does more than print.
+pub fn is_live(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    is_terminal && variable("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
+/// Whether colours are wanted on a stream: where somebody looks on who has not refused them.
 pub fn is_colored(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-    is_terminal && !refused && variable("TERM").is_none_or(|terminal| terminal != "dumb")
+    !refused && is_live(is_terminal, variable)
 }
 
 /// A stream whose errors say which one it is. Whoever reads it may stop: what is written

@@ -6,6 +6,7 @@ use serde_path_to_error::{Path, Segment};
 
 use super::Document;
 use super::wire::Unreadable;
+use crate::package::pointer::escape;
 use crate::package::source::Source;
 use crate::package::yaml;
 
@@ -45,7 +46,7 @@ impl Document {
 fn pointer(path: &Path) -> String {
     let parts = path.iter().filter_map(|segment| match segment {
         Segment::Seq { index } => Some(format!("/{index}")),
-        Segment::Map { key } => Some(format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
+        Segment::Map { key } => Some(format!("/{}", escape(key))),
         Segment::Enum { .. } | Segment::Unknown => None,
     });
     parts.collect()

@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::{Component, Definition, Requirement};
 use super::names::{Namespace, PackageName};
-use super::order::order;
 
 pub use dot::write_dot;
 pub use mermaid::write_mermaid;
@@ -91,8 +90,7 @@ fn required(definition: &Definition) -> impl Iterator<Item = (&PackageName, Opti
 
 impl<'a> Node<'a> {
     fn new(definition: &'a Definition, index: &BTreeMap<Key<'_>, usize>) -> Self {
-        // A definition has no circles: parsing has refused them.
-        let order = order(&definition.components).unwrap_or_default();
+        let order = definition.order();
         let at = |positions: &[usize]| positions.iter().filter_map(|&at| definition.components.get(at)).collect();
         let requires = required(definition).map(|(name, range, optional)| Required {
             name,

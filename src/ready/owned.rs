@@ -50,7 +50,7 @@ pub fn is_exactly(wanted: Option<&Value>, found: Option<&Value>) -> bool {
     let there = |value: Option<&Value>| value.is_some_and(|value| !is_empty(value));
     match (wanted, found) {
         (Some(Value::Object(wanted)), Some(Value::Object(found))) => {
-            wanted.iter().all(|(key, wanted)| is_exactly(Some(wanted), field(found, key)))
+            beside(wanted, found).all(|(_, wanted, found)| is_exactly(Some(wanted), found))
                 && found.iter().all(|(key, found)| field(wanted, key).is_some() || is_exactly(None, Some(found)))
         }
         (Some(Value::Array(wanted)), Some(Value::Array(found))) => {

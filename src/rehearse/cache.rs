@@ -180,11 +180,12 @@ impl Rehearsal {
                 ids.extend(interested.map(|(id, _)| id.clone()));
             }
         }
-        if before.is_none_or(|before| changes_peer(change, before)) {
+        let matters = before.is_none_or(|before| matters_to_others(change, before));
+        if outdates_peer(change, before, matters) {
             self.process.stale.extend(ids.iter().cloned());
         }
         let alone = self.process.peers.len() < 2 && self.process.cache.of_kind("Package").count() < 2;
-        if !alone && before.is_none_or(|before| matters_to_others(change, before)) {
+        if !alone && matters {
             for id in ids.clone() {
                 ids.extend(self.tell_others(&id));
             }
@@ -195,32 +196,26 @@ impl Rehearsal {
     }
 }
 
-/// Whether a change may change what others may know of a Package, whether or not
-/// they are to be told.
-fn changes_peer(change: &Change, before: &Object) -> bool {
-    let differs = |path: &[&str]| fields::at(&change.object, path) != fields::at(before, path);
-    match change.key.kind.as_str() {
-        "PackageRevision" => true,
-        "Package" => matters_to_others(change, before),
-        "HelmRelease" | "Application" => {
-            let parts: [&[&str]; 3] =
-                [&["metadata", "annotations"], &["status", "history"], &["status", "operationState"]];
-            matters_to_others(change, before) || parts.into_iter().any(differs)
-        }
-        _ => false,
-    }
+/// Whether what others may know of a Package has to be worked out anew after a change,
+/// whether or not they are to be told: it comes from these kinds alone.
+fn outdates_peer(change: &Change, before: Option<&Object>, matters: bool) -> bool {
+    let read = ["Package", "PackageRevision", "HelmRelease", "Application"];
+    let also: [&[&str]; 3] = [&["metadata", "annotations"], &["status", "history"], &["status", "operationState"]];
+    let is_child = ["HelmRelease", "Application"].contains(&change.key.kind.as_str());
+    let differs =
+        |path: &[&str]| before.is_some_and(|before| fields::at(&change.object, path) != fields::at(before, path));
+    read.contains(&change.key.kind.as_str()) && (matters || is_child && also.into_iter().any(differs))
 }
 
 /// Whether a change may change what other Packages know of this one: what they
 /// know comes from specs and from revisions. Writes of nothing but a status of
 /// anything else tell them nothing.
 fn matters_to_others(change: &Change, before: &Object) -> bool {
-    let differs = |part: &str| change.object.get(part) != before.get(part);
+    let differs = |path: &[&str]| fields::at(&change.object, path) != fields::at(before, path);
     let deletion = |object: &Object| crate::sim::store::is_deleting(object);
-    let labels = |object: &Object| object.get("metadata").and_then(|metadata| metadata.get("labels")).cloned();
     change.verb == Verb::Deleted
         || change.key.kind == "PackageRevision"
-        || differs("spec")
+        || differs(&["spec"])
         || deletion(&change.object) != deletion(before)
-        || labels(&change.object) != labels(before)
+        || differs(&["metadata", "labels"])
 }

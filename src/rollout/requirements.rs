@@ -135,12 +135,11 @@ impl<'a> Waiters<'a> {
 /// Whether what this package asks for keeps another one from its version.
 fn is_excluded_by_us(snapshot: &Snapshot, peer: &Peer) -> bool {
     let (Ok(definition), Some(wanted)) = (&snapshot.package.definition, &peer.wanted) else { return false };
-    let runs = History::new(&snapshot.revisions).verified().is_some();
     let excludes = |requirement: &Requirement| match requirement {
         Requirement::Package { name, range: Some(range), .. } => *name == peer.name && !range.admits(wanted),
         Requirement::Package { range: None, .. } | Requirement::Kubernetes { .. } => false,
     };
-    runs && definition.requires.iter().any(excludes)
+    definition.requires.iter().any(excludes) && History::new(&snapshot.revisions).verified().is_some()
 }
 
 /// Whether an installed requirer keeps another package from its version.

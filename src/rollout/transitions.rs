@@ -92,9 +92,8 @@ fn transition(work: &Work<'_>, before: &ComponentRecord, now: &ComponentRecord) 
 
 /// Whether any revision has verified a component.
 fn was_verified(work: &Work<'_>, name: &str) -> bool {
-    let revisions = work.snapshot.revisions.iter();
     let is_it = |record: &ComponentRecord| record.name == name && record.verified_at.is_some();
-    revisions.into_iter().any(|revision| {
+    work.snapshot.revisions.iter().any(|revision| {
         let has_it = revision.status.succeeded && revision.component(name).is_some();
         has_it || revision.status.components.iter().any(is_it)
     })

@@ -59,10 +59,10 @@ pub(crate) fn forward(work: &mut Work<'_>) -> Stage {
     evidence::follow(work);
     let latest = work.latest;
     let limits = work.limits();
-    let runs_wanted = latest.spec.components.iter().filter(|component| work.runs_wanted(component));
+    let components: Vec<&RecordedComponent> = latest.spec.components.iter().filter(|c| !c.hook).collect();
+    let runs_wanted = components.iter().filter(|component| work.runs_wanted(component));
     let runs_wanted: BTreeSet<&str> = runs_wanted.map(|component| component.name.as_str()).collect();
     let kinds = turns(latest, &work.history, |component| runs_wanted.contains(component.name.as_str()));
-    let components: Vec<&RecordedComponent> = latest.spec.components.iter().filter(|c| !c.hook).collect();
     for (position, component) in components.iter().enumerate() {
         let kind = kinds.get(position).copied().unwrap_or(Turn::Move);
         if work.record(&component.name).is_some_and(|record| record.verified_at.is_some()) {
